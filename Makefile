@@ -1,0 +1,36 @@
+# Two commands for a newcomer: `make reproduce` and `make test`. Both create the environment first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+OUT ?= runs
+
+.PHONY: reproduce test lint types unit clean
+
+reproduce: $(VENV)/ready
+	$(BIN)/featscope check --profile cpu --out $(OUT)
+	$(BIN)/featscope report $(OUT) --out $(OUT)/report.html
+
+test: lint types unit
+
+lint: $(VENV)/ready-dev
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+
+types: $(VENV)/ready-dev
+	$(BIN)/mypy
+
+unit: $(VENV)/ready-dev
+	$(BIN)/pytest -n 2
+
+# A new environment takes pip from the interpreter that made it; constraints.txt keeps torch at the tested build.
+$(VENV)/ready: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/ready-dev: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""What may be perturbed, how it is searched, and how robustness is counted."""

@@ -1,0 +1,65 @@
+"""The evaluator trusts nobody: it re-projects, re-predicts, and counts an example as robust only if every attack failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from featscope.attacks.pgd import Attack
+from featscope.attacks.threat import Threat
+from featscope.core.losses import margin
+from featscope.core.pullback import Model
+
+
+class Bracket(NamedTuple):
+    """Robust accuracy between a certified lower and an attacked upper bound."""
+
+    upper: float
+    lower: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """For each example whether it is classified correctly, whether it withstood every attack, and the worst perturbation found."""
+
+    clean: Tensor
+    robust: Tensor
+    delta: Tensor
+    by: dict[str, float]
+
+    @property
+    def accuracy(self) -> float:
+        """Share of examples that are correct and withstood every attack."""
+        return float(self.robust.double().mean())
+
+
+@torch.no_grad()
+def evaluate(model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack], rng: torch.Generator) -> Evaluation:
+    """Attack the examples that are still robust with each attack in turn.
+
+    A tie counts as wrong: an example is correct only if F_y > F_j for every other class j. ``by`` gives the robust accuracy after
+    each attack in turn. A module's training mode and parameters are as they were before.
+    """
+    training = getattr(model, "training", None)
+    if isinstance(model, torch.nn.Module):
+        model.eval()
+    try:
+        clean = margin(model(x), y) > 0
+        robust, delta, by = clean.clone(), torch.zeros_like(x), {}
+        for attack in attacks:
+            left = robust.nonzero()[:, 0]
+            if left.numel():
+                found = attack(model, x[left], y[left], threat, rng)
+                found = threat.project(found, x[left])
+                fooled = ~(margin(model(x[left] + found), y[left]) > 0)
+                delta[left[fooled]] = found[fooled]
+                robust[left[fooled]] = False
+            by[attack.name] = float(robust.double().mean())
+    finally:
+        if isinstance(model, torch.nn.Module) and training:
+            model.train()
+    return Evaluation(clean, robust, delta, by)

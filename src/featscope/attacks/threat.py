@@ -1,0 +1,90 @@
+"""A threat says what may change: a ball of a norm, bounds of the input, and which coordinates.
+
+It always contains 0. The perturbation has the shape of the example; norms are taken over the flattened example.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from featscope.core.balls import Ball, ball
+from featscope.core.errors import require
+
+
+@dataclass(frozen=True, eq=False)
+class Threat:
+    """{Δ : ‖Δ‖ ≤ eps, Δ = 0 off ``support``, low ≤ x + Δ ≤ high}.
+
+    ``event`` is how many trailing axes make one example, ``support`` a 0/1 tensor that broadcasts to an example.
+    """
+
+    norm: str
+    eps: float
+    event: int
+    support: Tensor | None = None
+    bounds: tuple[float, float] | None = None
+    name: str = "full-ball"
+
+    def __post_init__(self) -> None:
+        self.ball  # noqa: B018 - an unknown norm or a negative radius is refused here, not at first use
+        require(self.event >= 1, "an example has at least one axis", f"event={self.event}", "set event to 1 or more")
+        if self.bounds is not None:
+            low, high = self.bounds
+            require(low < high, "bounds need low < high", f"bounds={self.bounds}", "swap them")
+
+    @cached_property
+    def ball(self) -> Ball:
+        """The ball of the norm."""
+        return ball(self.norm, self.eps)
+
+    def with_radius(self, eps: float) -> Threat:
+        """The same threat with another radius."""
+        return Threat(self.norm, eps, self.event, self.support, self.bounds, self.name)
+
+    def _flat(self, t: Tensor) -> Tensor:
+        return t.flatten(-self.event)
+
+    def restrict(self, delta: Tensor) -> Tensor:
+        """Zero what may not change."""
+        return delta if self.support is None else delta * self.support.to(delta)
+
+    def project(self, delta: Tensor, x: Tensor) -> Tensor:
+        """The nearest allowed perturbation (exact without bounds and for ℓ∞; otherwise allowed, not always nearest)."""
+        inside = self.ball.project(self._flat(self.restrict(delta))).view_as(delta)
+        if self.bounds is None:
+            return inside
+        # Clipping towards the box moves every coordinate towards 0 when x is in the box, so the norm cannot grow.
+        return (x + inside).clamp(*self.bounds) - x
+
+    def steepest(self, g: Tensor) -> Tensor:
+        """argmax ⟨g, u⟩ over allowed directions of unit norm."""
+        return self.ball.steepest(self._flat(self.restrict(g))).view_as(g)
+
+    def dual_norm(self, g: Tensor) -> Tensor:
+        """max over the threat at radius 1 of ⟨g, Δ⟩, without bounds."""
+        return self.ball.dual_norm(self._flat(self.restrict(g)))
+
+    def sample(self, x: Tensor, rng: torch.Generator) -> Tensor:
+        """Draw uniformly from the ball over the allowed coordinates, then respect the bounds."""
+        if self.support is None:
+            draw = self.ball.sample(self._flat(x).shape, rng, x).view_as(x)
+            return self.project(draw, x)
+        where = torch.broadcast_to(self.support, x.shape[-self.event :]).reshape(-1).nonzero()[:, 0]
+        flat = torch.zeros_like(self._flat(x))
+        flat[..., where] = self.ball.sample((*flat.shape[:-1], where.numel()), rng, x)
+        return self.project(flat.view_as(x), x)
+
+    def contains(self, delta: Tensor, x: Tensor, slack: float = 1e-6) -> Tensor:
+        """Whether each perturbation is allowed, up to a relative ``slack`` for rounding."""
+        within = self.ball.norm(self._flat(delta)) <= self.eps * (1 + slack) + slack * math.ulp(1.0)
+        within &= self._flat(delta - self.restrict(delta)).abs().amax(-1) <= slack
+        if self.bounds is not None:
+            low, high = self.bounds
+            within &= self._flat((x + delta - low).clamp(max=0).abs()).amax(-1) <= slack
+            within &= self._flat((x + delta - high).clamp(min=0)).amax(-1) <= slack
+        return within

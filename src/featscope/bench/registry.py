@@ -1,0 +1,18 @@
+"""All benchmarks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from featscope.bench.timing import Ratio
+from featscope.core.errors import unknown
+
+BENCHES: dict[str, Callable[[], Iterator[Ratio]]] = {}
+
+
+def measure(name: str | None = None) -> Iterator[Ratio]:
+    """Run one benchmark, or all."""
+    if name is not None and name not in BENCHES:
+        raise unknown("benchmark", name, BENCHES)
+    for key in [name] if name else BENCHES:
+        yield from BENCHES[key]()

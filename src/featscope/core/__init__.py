@@ -1,0 +1,1 @@
+"""What every part stands on: errors, random streams, balls, losses, statistics and the run folder."""

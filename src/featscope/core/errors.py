@@ -1,0 +1,58 @@
+"""Errors a user can act on: one line that names the rule, the value and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import TypeVar
+
+N = TypeVar("N", int, float)
+
+
+class FeatscopeError(Exception):
+    """An error with a remedy. The command line prints it as one line and exits with 2."""
+
+
+class BadInput(FeatscopeError, ValueError):
+    """A value breaks a rule: `rule: value; remedy`."""
+
+    def __init__(self, rule: str, value: str, remedy: str) -> None:
+        super().__init__(f"{rule}: {value}; {remedy}")
+
+
+def require(ok: bool, rule: str, value: str, remedy: str) -> None:
+    """Raise :class:`BadInput` unless ``ok``."""
+    if not ok:
+        raise BadInput(rule, value, remedy)
+
+
+def require_positive(name: str, value: N) -> N:
+    """Return ``value`` if it is finite and > 0."""
+    require(math.isfinite(value) and value > 0, f"{name} must be positive", f"{name}={value}", f"raise {name}")
+    return value
+
+
+def require_at_least(name: str, value: N, least: N) -> N:
+    """Return ``value`` if it is finite and ≥ ``least``."""
+    require(
+        math.isfinite(value) and value >= least,
+        f"{name} must be at least {least}",
+        f"{name}={value}",
+        f"set {name} to {least} or more",
+    )
+    return value
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the remedy for an unknown name: the nearest valid ones, or all of them."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if close:
+        return "did you mean " + " or ".join(close) + "?"
+    return "choose one of " + ", ".join(names)
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> BadInput:
+    """Return the error for a name that is not in ``known``."""
+    return BadInput(f"unknown {kind}", name, nearest(name, known))

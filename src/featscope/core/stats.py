@@ -1,0 +1,54 @@
+"""Intervals: for proportions (Wilson), for means over seeds (Student), for exponents (least squares on logarithms)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats as sps
+
+from featscope.core.errors import require
+
+
+class Interval(NamedTuple):
+    """A point estimate with the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def wilson(hits: int, n: int, confidence: float = 0.95) -> Interval:
+    """Return the proportion hits/n with its Wilson score interval."""
+    require(0 <= hits <= n and n > 0, "a proportion needs 0 ≤ hits ≤ n and n > 0", f"hits={hits}, n={n}", "count again")
+    z = float(sps.norm.ppf(0.5 + confidence / 2))
+    p = hits / n
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    # At p = 0 and p = 1 the ends are exact; rounding must not move them inside.
+    return Interval(p, 0.0 if hits == 0 else centre - half, 1.0 if hits == n else centre + half)
+
+
+def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
+    """Return the mean with Student's interval; one value alone has an unbounded one."""
+    data = np.asarray(values, dtype=float)
+    mean = float(data.mean())
+    if data.size < 2:
+        return Interval(mean, -math.inf, math.inf)
+    half = float(sps.t.ppf(0.5 + confidence / 2, data.size - 1)) * float(data.std(ddof=1)) / math.sqrt(data.size)
+    return Interval(mean, mean - half, mean + half)
+
+
+def exponent(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> Interval:
+    """Fit y ≈ C·x^b by least squares on logarithms; return b with Student's interval of the slope."""
+    require(
+        len(x) == len(y) and len(set(x)) >= 3 and min(x) > 0 and min(y) > 0,
+        "an exponent needs at least three distinct positive x and positive y",
+        f"{len(x)} points",
+        "sweep more values",
+    )
+    fit = sps.linregress(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)))
+    half = float(sps.t.ppf(0.5 + confidence / 2, len(x) - 2)) * float(fit.stderr)
+    return Interval(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half)

@@ -1,0 +1,321 @@
+"""The run folder: the contract between what runs and what reads.
+
+A run is written part by part into `<digest>.partial`, which is renamed to `<digest>` when the run is complete. Every file is
+written beside its place and moved there, so a killed run leaves a folder that can be resumed, and a reader never sees half.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import polars as pl
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from featscope.core.errors import BadInput, FeatscopeError
+
+FORMAT = 1
+Rows = list[dict[str, Any]]
+Json = dict[str, Any]
+
+
+class Progress(Protocol):
+    """What shows the work's progress to a person."""
+
+    def report(self, label: str, step: int, steps: int, facts: Mapping[str, float]) -> None:
+        """Show that ``step`` of ``steps`` is reached, with the quantities that matter."""
+        ...
+
+
+class Silent:
+    """No progress shown."""
+
+    def report(self, label: str, step: int, steps: int, facts: Mapping[str, float]) -> None:
+        """Show nothing."""
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces: the text that is hashed."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """The first 16 hex digits of the SHA-256 of the canonical JSON."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically."""
+    spare = path.with_name(path.name + ".new")
+    with spare.open("w", encoding="utf-8") as out:
+        json.dump(value, out, indent=2, allow_nan=False)
+        out.write("\n")
+        out.flush()
+        os.fsync(out.fileno())
+    spare.replace(path)
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON; a damaged file is a one-line error."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _damaged(path, error) from None
+
+
+def table(rows: Rows) -> pl.DataFrame:
+    """Rows as a data frame; columns that only some rows have are null elsewhere."""
+    return pl.DataFrame(rows, infer_schema_length=None, strict=False)
+
+
+def _damaged(path: Path, error: Exception) -> BadInput:
+    reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+    return BadInput("damaged or missing file in a run folder", f"{path} ({reason})", "delete the folder or run with --force")
+
+
+def _write_data(folder: Path, rows: pl.DataFrame, tensors: Mapping[str, Tensor]) -> None:
+    rows.write_parquet(folder / "rows.parquet")
+    save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, str(folder / "tensors.safetensors"))
+
+
+def _read_rows(folder: Path) -> pl.DataFrame:
+    path = folder / "rows.parquet"
+    try:
+        return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise _damaged(path, error) from None
+
+
+def _read_tensors(folder: Path) -> dict[str, Tensor]:
+    path = folder / "tensors.safetensors"
+    try:
+        return load_file(str(path))
+    except (OSError, SafetensorError) as error:
+        raise _damaged(path, error) from None
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A part as it was last written: the step reached, whether it is complete, its rows and tensors."""
+
+    step: int
+    done: bool
+    rows: Rows
+    tensors: dict[str, Tensor]
+    notes: Json
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a run that is being written, for example the standard training of a comparison."""
+
+    home: Path
+    name: str
+    progress: Progress = field(default_factory=Silent)
+
+    @property
+    def _pointer(self) -> Path:
+        return self.home / f"{self.name}.json"
+
+    def load(self) -> Saved | None:
+        """Return what was saved last, or None."""
+        if not self._pointer.exists():
+            return None
+        pointer = read_json(self._pointer)
+        folder = self.home / pointer["folder"]
+        rows = _read_rows(folder).to_dicts()
+        return Saved(pointer["step"], pointer["done"], rows, _read_tensors(folder), pointer["notes"])
+
+    def save(
+        self, step: int, done: bool, rows: Rows, tensors: Mapping[str, Tensor], notes: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write rows and tensors beside the old ones, then move the pointer to them."""
+        folder = self.home / f"{self.name}.{step}{'.done' if done else ''}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        _write_data(folder, table(rows), tensors)
+        old = read_json(self._pointer)["folder"] if self._pointer.exists() else None
+        write_json(self._pointer, {"folder": folder.name, "step": step, "done": done, "notes": dict(notes or {})})
+        if old and old != folder.name:
+            shutil.rmtree(self.home / old, ignore_errors=True)
+
+    def report(self, step: int, steps: int, facts: Mapping[str, float]) -> None:
+        """Pass progress on."""
+        self.progress.report(self.name, step, steps, facts)
+
+
+@dataclass
+class Folder:
+    """A run that is being written."""
+
+    place: Path
+    progress: Progress
+    spec: Json
+    started: float = field(default_factory=time.time)
+
+    @property
+    def partial(self) -> Path:
+        """Where the run is until it is complete."""
+        return self.place.with_name(self.place.name + ".partial")
+
+    def part(self, name: str) -> Part:
+        """Return the part of that name; `/` separates levels."""
+        return Part(self.partial / "parts", name.replace("/", "-"), self.progress)
+
+    def add(self, name: str, rows: Rows, tensors: Mapping[str, Tensor] | None = None) -> None:
+        """Save a part that was made in one go."""
+        self.part(name).save(0, True, rows, tensors or {})
+
+    def _parts(self) -> Iterator[tuple[str, Saved]]:
+        for pointer in sorted((self.partial / "parts").glob("*.json")):
+            saved = Part(pointer.parent, pointer.stem).load()
+            if saved is not None:
+                yield pointer.stem, saved
+
+    def finish(self, summary: Json, facts: Mapping[str, Any]) -> Run:
+        """Gather the parts, write summary and manifest, and move the folder to its final place."""
+        frames, tensors, notes = [], {}, {}
+        for name, saved in self._parts():
+            frames.append(table([{"part": name, **row} for row in saved.rows]))
+            tensors.update({f"{name}/{key}": t for key, t in saved.tensors.items()})
+            if saved.notes:
+                notes[name] = saved.notes
+        filled = [frame for frame in frames if frame.width]
+        rows = pl.concat(filled, how="diagonal_relaxed") if filled else pl.DataFrame()
+        _write_data(self.partial, rows, tensors)
+        write_json(self.partial / "spec.json", self.spec)
+        write_json(self.partial / "summary.json", summary)
+        write_json(self.partial / "manifest.json", {**_environment(), **facts, "notes": notes, **self._clock()})
+        shutil.rmtree(self.partial / "parts", ignore_errors=True)
+        if self.place.exists():
+            shutil.rmtree(self.place)
+        self.partial.rename(self.place)
+        return Run(self.place)
+
+    def _clock(self) -> Json:
+        return {"started": self.started, "wall_seconds": round(time.time() - self.started, 2), "finished": True}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run, read only."""
+
+    path: Path
+
+    @cached_property
+    def spec(self) -> Json:
+        """`experiment`, `profile` and the resolved `spec`."""
+        return dict(read_json(self.path / "spec.json"))
+
+    @cached_property
+    def summary(self) -> Json:
+        """The run's key numbers."""
+        return dict(read_json(self.path / "summary.json"))
+
+    @cached_property
+    def manifest(self) -> Json:
+        """Versions, platform, seeds, radii, wall time."""
+        return dict(read_json(self.path / "manifest.json"))
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        """All rows; `part` names the part of the run."""
+        return _read_rows(self.path)
+
+    @cached_property
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors, named `part/name`."""
+        return _read_tensors(self.path)
+
+    @property
+    def experiment(self) -> str:
+        """The experiment's name."""
+        return str(self.spec["experiment"])
+
+    def part(self, name: str) -> pl.DataFrame:
+        """The rows of one part, without the columns that the part does not have."""
+        rows = self.rows.filter(pl.col("part") == name.replace("/", "-"))
+        return rows.select([c for c in rows.columns if rows[c].null_count() < max(rows.height, 1)])
+
+
+@dataclass(frozen=True)
+class Store:
+    """All runs below one folder."""
+
+    root: Path
+
+    def place(self, spec: Json) -> Path:
+        """Where the run of this spec is or will be."""
+        return self.root / str(spec["experiment"]) / digest(spec)
+
+    def find(self, spec: Json) -> Run | None:
+        """Return the finished run of this spec, or None."""
+        place = self.place(spec)
+        return Run(place) if (place / "manifest.json").exists() else None
+
+    @contextlib.contextmanager
+    def write(self, spec: Json, progress: Progress, fresh: bool = False) -> Iterator[Folder]:
+        """Open the spec's folder for writing, resuming what an interrupted run left unless ``fresh``."""
+        folder = Folder(self.place(spec), progress, spec)
+        folder.place.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(folder.place.with_name(folder.place.name + ".lock")):
+            if fresh:
+                shutil.rmtree(folder.partial, ignore_errors=True)
+            (folder.partial / "parts").mkdir(parents=True, exist_ok=True)
+            yield folder
+
+    def runs(self) -> list[Run]:
+        """All finished runs, by path."""
+        return find_runs(self.root)
+
+
+def find_runs(root: Path) -> list[Run]:
+    """All finished runs at or below ``root``, by path."""
+    if not root.is_dir():
+        raise BadInput("not a folder", str(root), "give the folder of a run, or one that holds runs")
+    found = (path.parent for path in sorted(root.rglob("manifest.json")))
+    return [Run(path) for path in found if not path.name.endswith(".partial")]
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    handle: IO[str] = path.open("w")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        handle.close()
+        message = f"another process is writing this run: {path.with_suffix('')}; wait for it or use another --out"
+        raise FeatscopeError(message) from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        handle.close()
+
+
+def _environment() -> Json:
+    packages = ("featscope", "torch", "numpy", "scipy", "polars", "safetensors")
+    return {
+        "format": FORMAT,
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "packages": {name: version(name) for name in packages},
+        "threads": torch.get_num_threads(),
+        "device": "cuda" if torch.cuda.is_available() else "cpu",
+    }

@@ -1,0 +1,22 @@
+"""Named random streams from one seed.
+
+The generator of a stream depends on the seed and the names alone, so that adding a stream, a run or an observable changes
+no other draw. Draws are made on the CPU and moved, which makes them the same whatever device computes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+
+
+def derive(seed: int, *names: str | int) -> int:
+    """Return a 63-bit integer that is a fixed function of ``seed`` and ``names`` (SHA-256)."""
+    text = "/".join([str(int(seed)), *map(str, names)])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def stream(seed: int, *names: str | int) -> torch.Generator:
+    """Return the CPU generator of the stream ``names`` under ``seed``, for example ``stream(0, "data", "train")``."""
+    return torch.Generator().manual_seed(derive(seed, *names))

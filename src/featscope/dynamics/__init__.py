@@ -1,0 +1,1 @@
+"""Training as state → state steps, run and recorded by one loop."""

@@ -1,0 +1,126 @@
+"""The one loop. Every dynamics — descent, recursion, flow, image epochs — is a step that this loop runs, records and resumes.
+
+A state is a NamedTuple of tensors. With ``runs`` given, every tensor has a leading axis of independent runs, and each recorded
+step gives one row for each run. A run whose state is no longer finite is recorded up to there and then left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from featscope.core.errors import require, require_at_least
+from featscope.core.store import Part, Rows
+
+CHECKPOINT_SECONDS = 20.0
+
+
+class State(Protocol):
+    """A NamedTuple of tensors."""
+
+    def _asdict(self) -> dict[str, Tensor]: ...
+
+    def _replace(self, **changes: Any) -> Self: ...
+
+
+S = TypeVar("S", bound=State)
+Step = Callable[[S, int], S]
+Observe = Callable[[S, int], Mapping[str, Tensor | float]]
+
+
+@dataclass(frozen=True)
+class Recording(Generic[S]):
+    """What a trajectory leaves: its rows, the last state, and where runs diverged (run → first recorded step not finite)."""
+
+    rows: Rows
+    state: S
+    diverged: dict[str, int] = field(default_factory=dict)
+
+
+def _finite(state: State, runs: int) -> Tensor:
+    flags = [t.reshape(runs, -1).isfinite().all(-1) for t in state._asdict().values() if t.is_floating_point()]
+    return torch.stack([flag.cpu() for flag in flags]).all(0)
+
+
+def _row_values(observed: Mapping[str, Tensor | float], index: int, batched: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, value in observed.items():
+        if isinstance(value, Tensor):
+            row[name] = (value[index] if batched else value).tolist()
+        else:
+            row[name] = value
+    return row
+
+
+def trajectory(
+    step: Step[S],
+    state: S,
+    steps: int,
+    observe: Observe[S],
+    every: int = 1,
+    *,
+    runs: Sequence[int] | None = None,
+    keep: Part | None = None,
+    stop: Callable[[S, int], bool] | None = None,
+) -> Recording[S]:
+    """Run ``state = step(state, t)`` for t = 0 … steps−1 and observe at t = 0, every, 2·every, … and at the end.
+
+    ``observe(state, t)`` is a pure function of the state. ``keep`` saves the trajectory as it goes and resumes it: t₁ steps and then
+    t₂ more give what t₁+t₂ give. ``stop`` ends the trajectory early at a recorded step.
+    """
+    require_at_least("steps", steps, 0)
+    require_at_least("every", every, 1)
+    require(runs is None or len(runs) > 0, "a trajectory needs at least one run", "runs=()", "give at least one seed")
+    rows: Rows = []
+    diverged: dict[str, int] = {}
+    start = 0
+    saved = keep.load() if keep else None
+    if saved is not None:
+        first = next(iter(state._asdict().values()))
+        state = state._replace(**{name: t.to(first.device) for name, t in saved.tensors.items()})
+        rows, diverged, start = saved.rows, dict(saved.notes.get("diverged", {})), saved.step
+        if saved.done:
+            return Recording(rows, state, diverged)
+
+    def record(t: int) -> None:
+        alive = _finite(state, len(runs) if runs else 1)
+        names = list(runs) if runs else [0]
+        for name, ok in zip(names, alive.tolist(), strict=True):
+            if not ok:
+                diverged.setdefault(str(name), t)
+        if len(diverged) == len(names):
+            return
+        observed = observe(state, t)
+        for index, name in enumerate(names):
+            if str(name) not in diverged:
+                label = {"run": name} if runs is not None else {}
+                rows.append({"step": t, **label, **_row_values(observed, index, runs is not None)})
+        if keep:
+            facts = {k: v for k, v in rows[-1].items() if isinstance(v, float)} if rows else {}
+            keep.report(t, steps, facts)
+
+    def save(t: int, done: bool) -> None:
+        if keep:
+            keep.save(t, done, rows, state._asdict(), {"diverged": diverged} if diverged else {})
+
+    t, clock = start, time.monotonic()
+    while True:
+        due = t % every == 0 or t == steps
+        if due and not (saved is not None and t == start):
+            record(t)
+            if len(diverged) == (len(runs) if runs else 1) or (stop is not None and stop(state, t)):
+                break
+        if t >= steps:
+            break
+        if time.monotonic() - clock > CHECKPOINT_SECONDS:
+            save(t, False)
+            clock = time.monotonic()
+        state = step(state, t)
+        t += 1
+    save(t, True)
+    return Recording(rows, state, diverged)

@@ -1,0 +1,19 @@
+"""All experiments by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from featscope.core.errors import unknown
+from featscope.experiments.spec import Experiment
+
+_ALL: tuple[Experiment[Any], ...] = ()
+
+EXPERIMENTS: dict[str, Experiment[Any]] = {plan.name: plan for plan in _ALL}
+
+
+def experiment(name: str) -> Experiment[Any]:
+    """Return the experiment of that name; an unknown name lists the nearest."""
+    if name not in EXPERIMENTS:
+        raise unknown("experiment", name, EXPERIMENTS)
+    return EXPERIMENTS[name]

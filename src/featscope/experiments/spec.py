@@ -1,0 +1,152 @@
+"""What an experiment is: a frozen spec with profiles, resolved from a name, a profile and overrides."""
+
+from __future__ import annotations
+
+import json
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import torch
+from pydantic import BaseModel, field_validator
+
+from featscope.core.errors import BadInput, require, unknown
+from featscope.core.store import Folder, Json, Progress, Run, Silent, Store
+from featscope.core.value import Value
+
+Profile = Literal["quick", "cpu", "paper"]
+PROFILES: tuple[str, ...] = ("quick", "cpu", "paper")
+Overrides = Mapping[str, Any]
+
+
+class Spec(Value):
+    """The settings of an experiment. The field defaults are the `cpu` profile; `profiles` holds what the others change."""
+
+    profiles: ClassVar[Mapping[str, Overrides]] = {}
+
+    seeds: tuple[int, ...] = (0, 1, 2)
+    dtype: Literal["float32", "float64"] = "float64"
+
+    @field_validator("seeds")
+    @classmethod
+    def _seeds(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        require(len(seeds) > 0, "an experiment needs at least one seed", "seeds=()", "give --seeds 1 or more")
+        require(len(set(seeds)) == len(seeds), "seeds must differ", f"seeds={seeds}", "name each seed once")
+        require(min(seeds) >= 0, "seeds must not be negative", f"seeds={seeds}", "use 0, 1, 2, …")
+        return seeds
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """The dtype as torch's."""
+        return torch.float32 if self.dtype == "float32" else torch.float64
+
+
+T = TypeVar("T", bound=Spec)
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[T]):
+    """A named experiment: what it shows, its spec, and the function that runs it and returns its summary."""
+
+    name: str
+    paper: str
+    shows: str
+    spec: type[T]
+    run: Callable[[T, Folder], Json]
+    takes: Mapping[str, str]
+    revision: int = 1
+    needs_data: tuple[str, ...] = field(default=())
+
+
+def _nested(annotation: Any) -> type[BaseModel] | None:
+    """The model inside an annotation such as `Net` or `Net | None`, if there is one."""
+    for option in (annotation, *typing.get_args(annotation)):
+        if isinstance(option, type) and issubclass(option, BaseModel):
+            return option
+    return None
+
+
+def leaves(model: type[BaseModel], prefix: str = "") -> list[str]:
+    """All settable keys of a spec, with dots between the levels."""
+    keys: list[str] = []
+    for name, info in model.model_fields.items():
+        inner = _nested(info.annotation)
+        keys.append(prefix + name)
+        if inner is not None:
+            keys += leaves(inner, f"{prefix}{name}.")
+    return keys
+
+
+def full_key(model: type[BaseModel], key: str) -> str:
+    """Return the key with its levels: `d` becomes `law.d` where that is the only `d`."""
+    known = leaves(model)
+    if key in known:
+        return key
+    matches = [name for name in known if name.endswith("." + key)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise BadInput("ambiguous key", key, "write " + " or ".join(matches))
+    raise unknown("key", key, known)
+
+
+def parse_assignments(texts: list[str]) -> dict[str, Any]:
+    """Parse `key=value` texts; values are JSON where they can be read so, text otherwise."""
+    changes: dict[str, Any] = {}
+    for text in texts:
+        key, sep, value = text.partition("=")
+        require(bool(sep and key), "--set needs key=value", repr(text), "write for example --set eps=1.2")
+        try:
+            changes[key.strip()] = json.loads(value)
+        except ValueError:
+            changes[key.strip()] = value
+    return changes
+
+
+def _put(tree: dict[str, Any], key: str, value: Any) -> None:
+    *levels, leaf = key.split(".")
+    for level in levels:
+        tree = tree.setdefault(level, {})
+        require(isinstance(tree, dict), f"{level} has no parts to set", key, f"set {level} as a whole")
+    tree[leaf] = value
+
+
+def resolve(experiment: Experiment[T], profile: str, overrides: Overrides | None = None) -> T:
+    """Return the experiment's spec for a profile with overrides applied (dotted keys reach into parts)."""
+    if profile not in PROFILES:
+        raise unknown("profile", profile, PROFILES)
+    model = experiment.spec
+    tree: dict[str, Any] = json.loads(model().model_dump_json())
+    for source in (model.profiles.get(profile, {}), overrides or {}):
+        for key, value in source.items():
+            _put(tree, full_key(model, key), value)
+    return model(**tree)
+
+
+def identity(experiment: Experiment[Any], spec: Spec) -> Json:
+    """What identifies a run: the experiment, its revision and the resolved spec."""
+    body = json.loads(spec.model_dump_json())
+    return {"experiment": experiment.name, "revision": experiment.revision, "spec": body}
+
+
+def run(experiment: Experiment[T], spec: T, store: Store, progress: Progress | None = None, force: bool = False) -> Run:
+    """Return the finished run of this spec, running it if it is not in the store."""
+    who = identity(experiment, spec)
+    found = None if force else store.find(who)
+    if found is not None:
+        return found
+    with store.write(who, progress or Silent(), fresh=force) as folder:
+        summary = experiment.run(spec, folder)
+        return folder.finish(summary, {"seeds": list(spec.seeds), "radii": radii(who["spec"])})
+
+
+def radii(body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """All radii of a spec, written out exactly (as the shortest text that reads back to the same number)."""
+    found: dict[str, str] = {}
+    for key, value in body.items():
+        if isinstance(value, Mapping):
+            found.update(radii(value, f"{prefix}{key}."))
+        elif key in {"eps", "radius", "delta", "radii"}:
+            found[prefix + key] = repr(value)
+    return found

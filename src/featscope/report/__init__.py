@@ -1,0 +1,1 @@
+"""Figures from rows, and the page that shows runs and the ledger."""

@@ -1,0 +1,19 @@
+"""Which functions draw which experiment's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from matplotlib.figure import Figure
+
+from featscope.core.store import Run
+
+Draw = Callable[[Run], Figure]
+
+#: experiment → figure name → function
+FIGURES: dict[str, dict[str, Draw]] = {}
+
+
+def figures(run: Run) -> dict[str, Figure]:
+    """Draw all figures of a run."""
+    return {name: draw(run) for name, draw in FIGURES.get(run.experiment, {}).items()}

@@ -1,0 +1,76 @@
+"""The HTML page: figures and key numbers of runs, and the ledger, in one file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, select_autoescape
+from matplotlib.figure import Figure
+
+from featscope.core.store import Run, read_json
+from featscope.experiments.registry import EXPERIMENTS
+from featscope.report.figures import figures
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def draw(run: Run) -> list[Path]:
+    """Draw the run's figures into its `figures` folder and write its `report.html`."""
+    folder = run.path / "figures"
+    folder.mkdir(exist_ok=True)
+    made = []
+    for name, figure in figures(run).items():
+        path = folder / f"{name}.png"
+        path.write_bytes(_png(figure))
+        made.append(path)
+    write_page([run], run.path / "report.html")
+    return made
+
+
+def _picture(path: Path) -> dict[str, str]:
+    return {"name": path.stem, "data": base64.b64encode(path.read_bytes()).decode("ascii")}
+
+
+def _section(run: Run) -> dict[str, Any]:
+    pictures = sorted((run.path / "figures").glob("*.png"))
+    plan = EXPERIMENTS.get(run.experiment)
+    return {
+        "name": run.experiment,
+        "folder": run.path.name,
+        "shows": plan.shows if plan else "",
+        "figures": [_picture(path) for path in pictures],
+        "summary": json.dumps(run.summary, indent=2, ensure_ascii=False),
+        "spec": json.dumps(run.spec["spec"], indent=2, ensure_ascii=False),
+        "seconds": run.manifest["wall_seconds"],
+        "notes": run.manifest.get("notes", {}),
+    }
+
+
+def write_page(runs: Sequence[Run], out: Path, ledger: Sequence[dict[str, Any]] = ()) -> None:
+    """Write one page with a section for each run and, if given, the ledger."""
+    environment = Environment(loader=PackageLoader("featscope.report"), autoescape=select_autoescape(["j2"]))
+    page = environment.get_template("page.html.j2").render(
+        runs=[_section(run) for run in runs],
+        ledger=list(ledger),
+        counts=sorted(Counter(line["verdict"] for line in ledger).items()),
+    )
+    spare = out.with_name(out.name + ".new")
+    spare.write_text(page, encoding="utf-8")
+    os.replace(spare, out)
+
+
+def read_ledger(folder: Path) -> list[dict[str, Any]]:
+    """The ledger that `featscope check` wrote into a folder, or an empty one."""
+    path = folder / "ledger.json"
+    return list(read_json(path)) if path.exists() else []

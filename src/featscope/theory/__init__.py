@@ -1,0 +1,1 @@
+"""The papers' statements as claims, judged from rows."""

@@ -1,0 +1,122 @@
+"""Claims and verdicts.
+
+A claim is a statement of a paper with one or more readings. A reading names the runs it needs and a pure function that judges their
+rows. The rules that turn "≫", "o(1)" or "O(f(d))" into an inequality about a finite run stand here, once (docs/claims.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from featscope.core.stats import Interval, exponent
+from featscope.core.store import Run
+
+#: a ≫ b for a finite run: a is at least this many times b.
+MUCH = 10.0
+#: p = o(1) for a probability at one finite setting: p is at most this.
+SMALL = 0.05
+#: equality of two routes to one number in float64.
+SAME = 1e-9
+#: O(f): the constant that a bounded ratio may have at a finite setting.
+CONSTANT = 3.0
+#: an exponent may miss its prediction by this much (logarithms bend finite sweeps).
+BEND = 0.1
+
+
+class Verdict(StrEnum):
+    """What a check can say."""
+
+    HOLDS = "HOLDS"
+    FAILS = "FAILS"
+    OUT_OF_SCOPE = "OUT_OF_SCOPE"
+    VACUOUS = "VACUOUS"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict with its value, the bound it was held to, and the evidence."""
+
+    verdict: Verdict
+    value: float | None
+    bound: float | None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+Runs = Mapping[str, Run]
+Judge = Callable[[Runs], Finding]
+
+
+@dataclass(frozen=True)
+class Need:
+    """An experiment with overrides whose run a reading reads."""
+
+    experiment: str
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a statement, with what it needs and how it is judged."""
+
+    name: str
+    text: str
+    needs: Mapping[str, Need]
+    judge: Judge
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper, in our words."""
+
+    id: str
+    paper: str
+    reference: str
+    statement: str
+    hypotheses: tuple[str, ...]
+    readings: tuple[Reading, ...]
+
+
+def at_most(estimate: Interval, bound: float, **evidence: Any) -> Finding:
+    """HOLDS if the whole interval is ≤ bound, FAILS if it is all above, INCONCLUSIVE if it straddles."""
+    if estimate.high <= bound:
+        verdict = Verdict.HOLDS
+    elif estimate.low > bound:
+        verdict = Verdict.FAILS
+    else:
+        verdict = Verdict.INCONCLUSIVE
+    ends = [_plain(estimate.low), _plain(estimate.high)]
+    return Finding(verdict, _plain(estimate.value), bound, {"interval": ends, **evidence})
+
+
+def at_least(estimate: Interval, bound: float, **evidence: Any) -> Finding:
+    """HOLDS if the whole interval is ≥ bound, FAILS if it is all below, INCONCLUSIVE if it straddles."""
+    mirrored = at_most(Interval(-estimate.value, -estimate.high, -estimate.low), -bound)
+    ends = [_plain(estimate.low), _plain(estimate.high)]
+    return Finding(mirrored.verdict, _plain(estimate.value), bound, {"interval": ends, **evidence})
+
+
+def exactly(value: float, bound: float, **evidence: Any) -> Finding:
+    """HOLDS if a number that carries no sampling error is ≤ bound, FAILS otherwise (NaN fails)."""
+    verdict = Verdict.HOLDS if value <= bound else Verdict.FAILS
+    return Finding(verdict, _plain(value), bound, evidence)
+
+
+def exponent_at_most(x: Sequence[float], y: Sequence[float], bound: float, **evidence: Any) -> Finding:
+    """Judge y = O(x^bound): the fitted exponent's interval against bound + BEND."""
+    fit = exponent(x, y)
+    return at_most(fit, bound + BEND, exponent=fit.value, predicted=bound, allowance=BEND, **evidence)
+
+
+def out_of_scope(unmet: Sequence[str], finding: Finding) -> Finding:
+    """Keep the numbers, but say that hypotheses are not met and which."""
+    evidence = {**finding.evidence, "unmet": list(unmet), "would_be": finding.verdict.value}
+    return Finding(Verdict.OUT_OF_SCOPE, finding.value, finding.bound, evidence)
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
