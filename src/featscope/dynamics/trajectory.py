@@ -70,8 +70,8 @@ def trajectory(
 ) -> Recording[S]:
     """Run ``state = step(state, t)`` for t = 0 … steps−1 and observe at t = 0, every, 2·every, … and at the end.
 
-    ``observe(state, t)`` is a pure function of the state. ``keep`` saves the trajectory as it goes and resumes it: t₁ steps and then
-    t₂ more give what t₁+t₂ give. ``stop`` ends the trajectory early at a recorded step.
+    ``observe(state, t)`` is a pure function of the state. ``keep`` saves the trajectory as it goes and resumes it: t₁ steps
+    and then t₂ more give what t₁+t₂ give. ``stop`` ends the trajectory early at a recorded step.
     """
     require_at_least("steps", steps, 0)
     require_at_least("every", every, 1)
