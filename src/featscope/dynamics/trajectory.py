@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,9 +23,7 @@ CHECKPOINT_SECONDS = 20.0
 class State(Protocol):
     """A NamedTuple of tensors."""
 
-    def _asdict(self) -> dict[str, Tensor]: ...
-
-    def _replace(self, **changes: Any) -> Self: ...
+    def _asdict(self) -> dict[str, Any]: ...
 
 
 S = TypeVar("S", bound=State)
@@ -82,7 +80,7 @@ def trajectory(
     saved = keep.load() if keep else None
     if saved is not None:
         first = next(iter(state._asdict().values()))
-        state = state._replace(**{name: t.to(first.device) for name, t in saved.tensors.items()})
+        state = type(state)(**{name: t.to(first.device) for name, t in saved.tensors.items()})
         rows, diverged, start = saved.rows, dict(saved.notes.get("diverged", {})), saved.step
         if saved.done:
             return Recording(rows, state, diverged)

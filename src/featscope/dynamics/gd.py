@@ -1,0 +1,59 @@
+"""Gradient descent on the cross-entropy of the patch network: standard (AT §2.4) and at perturbed examples (AT §2.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from featscope.core.errors import require
+from featscope.core.losses import CROSS_ENTROPY
+from featscope.core.streams import stream
+from featscope.dynamics.trajectory import Step
+from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
+
+Perturb = Callable[[PatchNet, Tensor, Tensor], Tensor]
+
+
+class Weights(NamedTuple):
+    """The state: the weights of all runs, (…, k, m, d)."""
+
+    w: Tensor
+
+
+def descend(net: PatchNet, x: Tensor, y: Tensor, eta: float) -> Tensor:
+    """w − η · mean over the points of ∇_w loss, in closed form."""
+    outputs, pull = net.weight_pullback(x)
+    cotangent = CROSS_ENTROPY.grad(outputs, y) / y.shape[-1]
+    return net.w - eta * pull(cotangent)
+
+
+def draw_batch(x: Tensor, y: Tensor, size: int, seed: int, t: int) -> tuple[Tensor, Tensor]:
+    """Draw ``size`` points without replacement; the draw is a function of seed and step alone, so a resumed run draws the same."""
+    picked = torch.randperm(y.shape[-1], generator=stream(seed, "batch", t))[:size].to(x.device)
+    return x.index_select(-3, picked), y.index_select(-1, picked)
+
+
+def training_step(
+    spec: PatchNetSpec,
+    x: Tensor,
+    y: Tensor,
+    eta: float,
+    perturb: Perturb | None = None,
+    *,
+    batch_size: int | None = None,
+    seed: int = 0,
+) -> Step[Weights]:
+    """The step w ← w − η ∇_w mean L_CE(F; X + Δ, y), where Δ = perturb(net, X, y) or 0, full batch unless ``batch_size`` is given."""
+    require(batch_size is None or 1 <= batch_size <= y.shape[-1], "batch_size must be 1 … N", f"{batch_size}", "change it")
+
+    def step(state: Weights, t: int) -> Weights:
+        bx, by = (x, y) if batch_size is None else draw_batch(x, y, batch_size, seed, t)
+        net = spec.net(state.w)
+        if perturb is not None:
+            bx = bx + perturb(net, bx, by)
+        return Weights(descend(net, bx, by, eta))
+
+    return step

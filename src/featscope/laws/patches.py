@@ -1,0 +1,133 @@
+"""AT's patch law (Definitions 2.1 and 2.2): robust features strong and sparse, non-robust features weak and dense.
+
+A point of class y has P patches of dimension d: x_p = α_p u_y + ξ_p on the robust patches J_R and x_p = β_p v_y + ξ_p on the others, with
+ξ_p ~ N(0, σ_n² I). The 2k features u_1 … u_k, v_1 … v_k are orthonormal, along the axes or along a random frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import torch
+from pydantic import Field, field_validator, model_validator
+from torch import Tensor
+
+from featscope.core.errors import require
+from featscope.core.streams import stream
+from featscope.core.value import Value
+from featscope.laws.amplitudes import Amplitude, CountLaw
+
+
+class PatchBatch(NamedTuple):
+    """A sample: x (…, N, P, d), labels y (…, N), which patches are robust (…, N, P) and their amplitudes (…, N, P)."""
+
+    x: Tensor
+    y: Tensor
+    robust: Tensor
+    amplitude: Tensor
+
+    def to(self, dtype: torch.dtype) -> PatchBatch:
+        """The same sample in another floating type."""
+        return self._replace(x=self.x.to(dtype), amplitude=self.amplitude.to(dtype))
+
+
+def stack(batches: Sequence[PatchBatch]) -> PatchBatch:
+    """Put batches of equal size along a new leading axis of runs."""
+    return PatchBatch(*(torch.stack(parts) for parts in zip(*batches, strict=True)))
+
+
+class PatchLaw(Value):
+    """The law. Amplitudes are numbers or named distributions, one for all classes or one for each."""
+
+    k: int = Field(default=2, ge=2, description="classes")
+    d: int = Field(default=100, ge=1, description="dimension of a patch")
+    patches: int = Field(default=16, ge=1, description="P")
+    robust_patches: CountLaw = Field(default=1, validate_default=True, description="|J_R|")
+    positions: Literal["uniform", "first"] = "uniform"
+    alpha: Amplitude | tuple[Amplitude, ...] = Field(default=2.0, validate_default=True, description="α_p")
+    beta: Amplitude | tuple[Amplitude, ...] = Field(default=1.0, validate_default=True, description="β_p")
+    sigma_n: float = Field(default=0.1, ge=0, description="noise")
+    frame: Literal["axes", "random"] = "axes"
+    frame_seed: int = Field(default=0, ge=0)
+
+    @field_validator("alpha", "beta", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> PatchLaw:
+        fits = 2 * self.k <= self.d
+        require(fits, "2k must be at most d for orthogonal features", f"k={self.k}, d={self.d}", "raise d or lower k")
+        most = self.robust_patches.high
+        require(most <= self.patches, "robust_patches must be at most patches", f"{most} of {self.patches}", "lower it")
+        for name, given in (("alpha", self.alpha), ("beta", self.beta)):
+            right = not isinstance(given, tuple) or len(given) == self.k
+            require(right, f"{name} needs one distribution or one for each class", f"k={self.k}", f"list {self.k}")
+        return self
+
+    def of_class(self, name: Literal["alpha", "beta"], label: int) -> Amplitude:
+        """The distribution of α or β in one class."""
+        given = self.alpha if name == "alpha" else self.beta
+        return given[label] if isinstance(given, tuple) else given
+
+    def features(self, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+        """u and v, each (k, d), orthonormal."""
+        if self.frame == "axes":
+            basis = torch.eye(2 * self.k, self.d, dtype=torch.float64)
+        else:
+            draw = torch.randn(self.d, 2 * self.k, generator=stream(self.frame_seed, "frame"), dtype=torch.float64)
+            basis = torch.linalg.qr(draw).Q.mT
+        return basis[: self.k].to(dtype), basis[self.k :].to(dtype)
+
+    def _latents(self, n: int, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        y = torch.randint(0, self.k, (n,), generator=rng)
+        count = self.robust_patches.sample(n, rng)
+        if self.positions == "uniform":
+            rank = torch.rand(n, self.patches, generator=rng).argsort(-1).argsort(-1)
+        else:
+            rank = torch.arange(self.patches).expand(n, -1)
+        robust = rank < count[:, None]
+        alpha, beta = torch.empty(n, self.patches), torch.empty(n, self.patches)
+        alpha, beta = alpha.double(), beta.double()
+        for label in range(self.k):
+            mine = y == label
+            shape = (int(mine.sum()), self.patches)
+            alpha[mine] = self.of_class("alpha", label).sample(shape, rng)
+            beta[mine] = self.of_class("beta", label).sample(shape, rng)
+        return y, robust, torch.where(robust, alpha, beta)
+
+    def sample(self, n: int, rng: torch.Generator) -> PatchBatch:
+        """Draw n points (Def. 2.2)."""
+        require(n >= 1, "a sample needs at least one point", f"n={n}", "raise n")
+        y, robust, amplitude = self._latents(n, rng)
+        x = self.signal(y, robust, amplitude)
+        if self.sigma_n > 0:
+            x += self.sigma_n * torch.randn(x.shape, generator=rng, dtype=x.dtype)
+        return PatchBatch(x, y, robust, amplitude)
+
+    def signal(self, y: Tensor, robust: Tensor, amplitude: Tensor) -> Tensor:
+        """The noiseless patches: amplitude·u_y on robust patches, amplitude·v_y on the others."""
+        u, v = self.features(amplitude.dtype)
+        feature = torch.where(robust[..., None], u[y][..., None, :], v[y][..., None, :])
+        return amplitude[..., None] * feature
+
+    def restrict(self, batch: PatchBatch, keep: Literal["robust", "non-robust"]) -> PatchBatch:
+        """Def. 4.1: the sample with the features of the other kind replaced by zero, noise kept."""
+        other = ~batch.robust if keep == "robust" else batch.robust
+        gone = self.signal(batch.y, batch.robust, torch.where(other, batch.amplitude, torch.zeros_like(batch.amplitude)))
+        return batch._replace(x=batch.x - gone)
+
+    def population(self) -> PatchBatch:
+        """The noiseless population when amplitudes and counts are constant: one point for each class (§5, σ_n = 0)."""
+        constant = self.robust_patches.low == self.robust_patches.high and all(
+            self.of_class(name, j).name == "constant" for name in ("alpha", "beta") for j in range(self.k)
+        )
+        remedy = "use constant amplitudes, or a noiseless sample as the population"
+        require(constant, "the population is one point a class only for constant amplitudes and counts", repr(self.alpha), remedy)
+        y = torch.arange(self.k)
+        robust = (torch.arange(self.patches) < self.robust_patches.low).expand(self.k, -1)
+        rows = [[self.of_class("alpha" if r else "beta", j).moment(1) for r in robust[j].tolist()] for j in range(self.k)]
+        amplitude = torch.tensor(rows, dtype=torch.float64)
+        return PatchBatch(self.signal(y, robust, amplitude), y, robust, amplitude)

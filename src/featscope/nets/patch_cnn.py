@@ -1,0 +1,134 @@
+"""AT's network (§2.3): F_i(X) = Σ_r Σ_p σ̃(⟨w_ir, x_p⟩).
+
+Weights are (…, k, m, d) and inputs (…, N, P, d), where the leading axes are independent runs. Gradients are in closed form:
+∂F_i/∂w_ir = Σ_p σ̃'(⟨w_ir, x_p⟩) x_p and ∂F_i/∂x_p = Σ_r σ̃'(⟨w_ir, x_p⟩) w_ir.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from featscope.core.errors import require, require_at_least
+from featscope.core.pullback import Pullback
+from featscope.core.value import Value
+from featscope.nets.activations import check_activation, slope_, smoothed_relu, value_and_slope_
+
+
+@dataclass(frozen=True, eq=False)
+class PatchNet:
+    """One network, or a batch of independent ones along the leading axes of ``w``."""
+
+    w: Tensor
+    q: int = 3
+    rho: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_activation(self.q, self.rho)
+        require(self.w.dim() >= 3, "weights have shape (…, k, m, d)", f"{tuple(self.w.shape)}", "reshape them")
+
+    @property
+    def classes(self) -> int:
+        """k."""
+        return int(self.w.shape[-3])
+
+    def run(self, index: int) -> PatchNet:
+        """The network of one run."""
+        return PatchNet(self.w[index], self.q, self.rho)
+
+    def _flat(self, x: Tensor) -> Tensor:
+        fits = x.dim() >= 3 and x.shape[-1] == self.w.shape[-1]
+        shape = f"x {tuple(x.shape)}, w {tuple(self.w.shape)}"
+        require(fits, "inputs have shape (…, N, P, d) with the weights' d", shape, "give patches of the weights' dimension")
+        return x.flatten(-3, -2)
+
+    def preactivations(self, x: Tensor) -> Tensor:
+        """⟨w_ir, x_p⟩ as (…, N·P, k·m)."""
+        return self._flat(x) @ self.w.flatten(-3, -2).mT
+
+    def _by_class(self, t: Tensor, x: Tensor) -> Tensor:
+        return t.view(*t.shape[:-2], x.shape[-3], x.shape[-2], self.classes, self.w.shape[-2])
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """F(X), (…, N, k)."""
+        value = smoothed_relu(self.preactivations(x), self.q, self.rho)
+        return self._by_class(value, x).sum(-1).sum(-2)
+
+    def _value_and_slope(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        value, slope = value_and_slope_(self.preactivations(x), self.q, self.rho)
+        return self._by_class(value, x).sum(-1).sum(-2), self._by_class(slope, x)
+
+    def linearise(self, x: Tensor) -> tuple[Tensor, Pullback]:
+        """F(X) and the map c ↦ Σ_i c_i ∂F_i/∂X."""
+        outputs, slope = self._value_and_slope(x)
+
+        def pull(cotangent: Tensor) -> Tensor:
+            weighted = (slope * cotangent[..., :, None, :, None]).flatten(-4, -3).flatten(-2)
+            return (weighted @ self.w.flatten(-3, -2)).view_as(x)
+
+        return outputs, pull
+
+    def weight_pullback(self, x: Tensor) -> tuple[Tensor, Pullback]:
+        """F(X) and the map c ↦ Σ_n Σ_i c_ni ∂F_i(X_n)/∂w. The map may be called once: it reuses its memory."""
+        outputs, slope = self._value_and_slope(x)
+
+        def pull(cotangent: Tensor) -> Tensor:
+            weighted = slope.mul_(cotangent[..., :, None, :, None]).flatten(-4, -3).flatten(-2)
+            return (weighted.mT @ self._flat(x)).view_as(self.w)
+
+        return outputs, pull
+
+    def own_gradient(self, x: Tensor, y: Tensor) -> Tensor:
+        """∂F_y/∂X. Only the neurons of a point's own class are visited, class by class."""
+        if x.dim() > 3:
+            return torch.stack([self.run(i).own_gradient(x[i], y[i]) for i in range(x.shape[0])])
+        gradient = torch.empty_like(x)
+        for label in range(self.classes):
+            mine = (y == label).nonzero()[:, 0]
+            w = self.w[label]
+            patches = x.index_select(0, mine).flatten(0, 1)
+            gradient.index_copy_(0, mine, (slope_(patches @ w.mT, self.q, self.rho) @ w).view(-1, *x.shape[1:]))
+        return gradient
+
+    def module(self) -> nn.Module:
+        """One run as an ``nn.Module`` that any torch tool can use."""
+        require(self.w.dim() == 3, "a module is one run", f"weights {tuple(self.w.shape)}", "pick one with .run(i)")
+        return PatchModule(self.w.detach().clone(), self.q, self.rho)
+
+
+class PatchModule(nn.Module):
+    """The network with its weights as a parameter."""
+
+    def __init__(self, w: Tensor, q: int = 3, rho: float = 1.0) -> None:
+        super().__init__()
+        check_activation(q, rho)
+        self.w, self.q, self.rho = nn.Parameter(w), q, rho
+
+    def forward(self, x: Tensor) -> Tensor:
+        """F(X), (N, k)."""
+        return PatchNet(self.w, self.q, self.rho)(x)
+
+
+class PatchNetSpec(Value):
+    """Width and activation, and the scale σ0 of the Gaussian initialisation."""
+
+    width: int = 100
+    q: int = 3
+    rho: float = 1.0
+    sigma_0: float = 0.01
+
+    def model_post_init(self, context: object) -> None:
+        """Refuse what has no network."""
+        require_at_least("width", self.width, 1)
+        require_at_least("sigma_0", self.sigma_0, 0.0)
+        check_activation(self.q, self.rho)
+
+    def init(self, k: int, d: int, rng: torch.Generator) -> Tensor:
+        """w(0) ~ N(0, σ0² I), (k, m, d), float64."""
+        return self.sigma_0 * torch.randn(k, self.width, d, generator=rng, dtype=torch.float64)
+
+    def net(self, w: Tensor) -> PatchNet:
+        """The network with these weights."""
+        return PatchNet(w, self.q, self.rho)
