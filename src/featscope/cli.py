@@ -88,8 +88,7 @@ def _overrides(assignments: Sequence[str], seeds: int | None) -> dict[str, Any]:
 def list_(as_json: JsonOption = False) -> None:
     """List experiments and claims: what each shows and how long it takes."""
     claims = [
-        {"id": c.id, "paper": c.paper, "reference": c.reference, "readings": [r.name for r in c.readings]}
-        for c in ledger.CLAIMS.values()
+        {"id": c.id, "paper": c.paper, "reference": c.reference, "readings": [r.name for r in c.readings]} for c in ledger.CLAIMS.values()
     ]
     plans = [
         {"name": e.name, "paper": e.paper, "shows": e.shows, "takes": dict(e.takes), "keys": specs.leaves(e.spec)}

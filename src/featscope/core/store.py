@@ -142,9 +142,7 @@ class Part:
         rows = _read_rows(folder).to_dicts()
         return Saved(pointer["step"], pointer["done"], rows, _read_tensors(folder), pointer["notes"])
 
-    def save(
-        self, step: int, done: bool, rows: Rows, tensors: Mapping[str, Tensor], notes: Mapping[str, Any] | None = None
-    ) -> None:
+    def save(self, step: int, done: bool, rows: Rows, tensors: Mapping[str, Tensor], notes: Mapping[str, Any] | None = None) -> None:
         """Write rows and tensors beside the old ones, then move the pointer to them."""
         folder = self.home / f"{self.name}.{step}{'.done' if done else ''}"
         shutil.rmtree(folder, ignore_errors=True)

@@ -7,6 +7,7 @@ drawn in law, so d = 10⁹ costs what d = 100 does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -26,7 +27,7 @@ class Latents(NamedTuple):
     y: Tensor
     robust: Tensor
     amplitude: Tensor
-    count: Tensor
+    multiplicity: Tensor
     classes: int
 
     def coordinates(self) -> tuple[Tensor, Tensor]:
@@ -55,12 +56,62 @@ def latents(batch: PatchBatch, classes: int) -> Latents:
 
 
 class Coefficients(NamedTuple):
-    """U and V (…, k, m, k), E (…, k·m, k·m), and the Gram matrix of the initial directions (…, k·m, k·m)."""
+    """U and V (…, k, m, k), E (…, k·m, k·m), the Gram matrix of the initial directions (…, k·m, k·m), and the time Σ η (…)."""
 
     u: Tensor
     v: Tensor
     e: Tensor
     gram: Tensor
+    time: Tensor
+
+
+class Motion(NamedTuple):
+    """Velocities of U, V and E (None where E does not move), and the speed of the outputs that they cause at fixed inputs (…, n, k)."""
+
+    u: Tensor
+    v: Tensor
+    e: Tensor | None
+    outputs: Tensor
+
+
+Velocity = Callable[[Coefficients], Motion]
+
+
+def _moved(state: Coefficients, motion: Motion, eta: Tensor) -> Coefficients:
+    wide = eta[..., None, None, None]
+    e = state.e if motion.e is None else state.e + eta[..., None, None] * motion.e
+    return state._replace(u=state.u + wide * motion.u, v=state.v + wide * motion.v, e=e, time=state.time + eta)
+
+
+def descent(velocity: Velocity, eta: float) -> Step[Coefficients]:
+    """Gradient descent with learning rate η: the recursion of the lemmas."""
+
+    def step(state: Coefficients, t: int) -> Coefficients:
+        return _moved(state, velocity(state), torch.full_like(state.time, eta))
+
+    return step
+
+
+def small_steps(velocity: Velocity, relative: float, horizon: Tensor | None = None) -> Step[Coefficients]:
+    """The small-step limit: η is chosen anew each step and for each run so that little changes.
+
+    Neither max|U| nor max|V| moves by more than the share ``relative``, no output by more than 5·``relative``, and no run goes beyond its
+    ``horizon`` in time. The papers take η = 1/poly(d); this enters that limit at a cost that grows with log d only.
+    """
+
+    def step(state: Coefficients, t: int) -> Coefficients:
+        motion = velocity(state)
+        room = 5 * _ratio(torch.ones_like(state.time), motion.outputs.abs().flatten(-2).amax(-1))
+        for position, speed in ((state.u, motion.u), (state.v, motion.v)):
+            room = torch.minimum(room, _ratio(position.abs().flatten(-3).amax(-1), speed.abs().flatten(-3).amax(-1)))
+        eta = relative * room
+        return _moved(state, motion, eta if horizon is None else torch.minimum(eta, (horizon - state.time).clamp(min=0)))
+
+    return step
+
+
+def _ratio(top: Tensor, bottom: Tensor) -> Tensor:
+    return (top / bottom.clamp(min=1e-290)).clamp(max=1e250)
 
 
 def from_weights(w: Tensor, u: Tensor, v: Tensor) -> Coefficients:
@@ -69,7 +120,7 @@ def from_weights(w: Tensor, u: Tensor, v: Tensor) -> Coefficients:
     rest = (w - along_u @ u - along_v @ v).flatten(-3, -2)
     gram = rest @ rest.mT
     eye = torch.eye(gram.shape[-1], dtype=w.dtype).expand_as(gram).clone()
-    return Coefficients(along_u, along_v, eye, gram)
+    return Coefficients(along_u, along_v, eye, gram, torch.zeros(w.shape[:-3], dtype=w.dtype))
 
 
 def draw(runs: int, k: int, m: int, d: int, sigma_0: float, rng: torch.Generator, gram: bool = True) -> Coefficients:
@@ -80,13 +131,14 @@ def draw(runs: int, k: int, m: int, d: int, sigma_0: float, rng: torch.Generator
     require(d >= 2 * k, "2k must be at most d for orthogonal features", f"k={k}, d={d}", "raise d or lower k")
     along = sigma_0 * torch.randn(2, runs, k, m, k, generator=rng, dtype=torch.float64)
     eye = torch.eye(size, dtype=torch.float64).expand(runs, -1, -1).clone()
+    start = torch.zeros(runs, dtype=torch.float64)
     if not gram:
-        return Coefficients(along[0], along[1], eye, torch.zeros(runs, size, size, dtype=torch.float64))
+        return Coefficients(along[0], along[1], eye, torch.zeros_like(eye), start)
     lower = torch.randn(runs, size, size, generator=rng, dtype=torch.float64).tril(-1)
     shape = (0.5 * (d - 2 * k - torch.arange(size, dtype=torch.float64))).expand(runs, -1)
     diagonal = (2 * torch._standard_gamma(shape.contiguous(), generator=rng)).sqrt()
     factor = sigma_0 * (lower + torch.diag_embed(diagonal))
-    return Coefficients(along[0], along[1], eye, factor @ factor.mT)
+    return Coefficients(along[0], along[1], eye, factor @ factor.mT, start)
 
 
 def reconstruct(state: Coefficients, u: Tensor, v: Tensor, w0: Tensor) -> Tensor:
@@ -103,32 +155,42 @@ class Seen(NamedTuple):
     slope: Tensor
 
 
-def _look(spec: PatchNetSpec, z: Tensor, count: Tensor) -> Seen:
+def _look(spec: PatchNetSpec, z: Tensor, multiplicity: Tensor) -> Seen:
     value = smoothed_relu(z, spec.q, spec.rho).sum(-1)
-    return Seen((value * count[..., None]).sum(-2), smoothed_relu_slope(z, spec.q, spec.rho))
+    return Seen((value * multiplicity[..., None]).sum(-2), smoothed_relu_slope(z, spec.q, spec.rho))
 
 
 def clean_pass(spec: PatchNetSpec, state: Coefficients, data: Latents) -> Seen:
     """Outputs and slopes at the clean data: ⟨w_ir, x_p⟩ = α_p U_iry or β_p V_iry."""
     xu, xv = data.coordinates()
     z = torch.einsum("ngj,...irj->...ngir", xu, state.u) + torch.einsum("ngj,...irj->...ngir", xv, state.v)
-    return _look(spec, z, data.count)
+    return _look(spec, z, data.multiplicity)
 
 
-def standard_step(spec: PatchNetSpec, data: Latents, eta: float) -> Step[Coefficients]:
-    """Lemma D.4: U_iry ← U_iry + η E[(1{y=i} − logit_i) Σ_{p∈J_R} σ̃'(α_p U_iry) α_p], and V with β on J_NR."""
+def standard_velocity(spec: PatchNetSpec, data: Latents) -> Velocity:
+    """Lemma D.4 per unit of η: U_iry' = E[(1{y=i} − logit_i) Σ_{p∈J_R} σ̃'(α_p U_iry) α_p], and V' with β on J_NR."""
     xu, xv = data.coordinates()
 
-    def step(state: Coefficients, t: int) -> Coefficients:
+    def velocity(state: Coefficients) -> Motion:
         seen = clean_pass(spec, state, data)
-        pull = -CROSS_ENTROPY.grad(seen.outputs, data.y.expand(seen.outputs.shape[:-1])) / len(data.y)
-        weight = seen.slope * pull[..., None, :, None] * data.count[..., None, None]
-        return state._replace(
-            u=state.u + eta * torch.einsum("...ngir,ngj->...irj", weight, xu),
-            v=state.v + eta * torch.einsum("...ngir,ngj->...irj", weight, xv),
-        )
+        weight = _pulled(seen, data)
+        du = torch.einsum("...ngir,ngj->...irj", weight, xu)
+        dv = torch.einsum("...ngir,ngj->...irj", weight, xv)
+        speed = torch.einsum("ngj,...irj->...ngir", xu, du) + torch.einsum("ngj,...irj->...ngir", xv, dv)
+        return Motion(du, dv, None, _output_speed(seen, speed, data))
 
-    return step
+    return velocity
+
+
+def _output_speed(seen: Seen, speed: Tensor, data: Latents) -> Tensor:
+    """dF/dt = Σ_p Σ_r σ̃'(z) z'."""
+    return ((seen.slope * speed).sum(-1) * data.multiplicity[..., None]).sum(-2)
+
+
+def _pulled(seen: Seen, data: Latents) -> Tensor:
+    """(1{y=i} − logit_i) σ̃' with multiplicities and the mean over points: what every coefficient's update is linear in."""
+    pull = -CROSS_ENTROPY.grad(seen.outputs, data.y.expand(seen.outputs.shape[:-1])) / len(data.y)
+    return seen.slope * pull[..., None, :, None] * data.multiplicity[..., None, None]
 
 
 class Perturbed(NamedTuple):
@@ -139,59 +201,64 @@ class Perturbed(NamedTuple):
     gamma: Tensor
 
 
-def perturb(spec: PatchNetSpec, state: Coefficients, data: Latents, eps: float, step_size: float) -> Perturbed:
-    """Lemma D.17: each coefficient of the ascent step is clipped from one side, x̃ = x − min{ε, η̃ Σ_s σ̃'(⟨w_ys, x_p⟩) (·)_ys}."""
+class CoefficientClip(NamedTuple):
+    """Lemma D.17's clip: radius ε and step η̃ (numbers, or tensors of one value a run).
+
+    As printed it is one-sided, −min{ε, ·}, and acts on the initial directions too. ``two_sided`` clips to [−ε, ε], which keeps the result in the
+    ball; ``features_only`` leaves the initial directions alone, as the approximation of Lemma 5.2 does.
+    """
+
+    eps: float
+    step_size: float | Tensor
+    two_sided: bool = False
+    features_only: bool = False
+
+    def __call__(self, ascent: Tensor) -> Tensor:
+        """What is subtracted from a coefficient whose ascent direction is ``ascent`` (…, n, g, j)."""
+        size = self.step_size
+        scaled = ascent * (size.view(-1, 1, 1, 1) if isinstance(size, Tensor) else size)
+        return scaled.clamp(-self.eps if self.two_sided else None, self.eps)
+
+
+def perturb(spec: PatchNetSpec, state: Coefficients, data: Latents, clip: CoefficientClip) -> Perturbed:
+    """Lemma D.17: x̃ = x − min{ε, η̃ Σ_s σ̃'(⟨w_ys, x_p⟩) (·)_ys}, coefficient by coefficient."""
     xu, xv = data.coordinates()
     slope = clean_pass(spec, state, data).slope
     index = data.y.view(-1, 1, 1, 1).expand(*slope.shape[:-2], 1, slope.shape[-1])
     own = slope.gather(-2, index)[..., 0, :]
-    e = state.e.view(*state.u.shape[:-1], -1)
-    lower = [
-        torch.einsum("...ngs,...nsj->...ngj", own, part.index_select(-3, data.y)).mul(step_size).clamp(max=eps)
-        for part in (state.u, state.v, e)
-    ]
-    return Perturbed(xu - lower[0], xv - lower[1], -lower[2])
+    parts = [state.u, state.v] if clip.features_only else [state.u, state.v, state.e.view(*state.u.shape[:-1], -1)]
+    lower = [clip(torch.einsum("...ngs,...nsj->...ngj", own, part.index_select(-3, data.y))) for part in parts]
+    gamma = own.new_zeros(*own.shape[:-1], state.e.shape[-1]) if clip.features_only else -lower[2]
+    return Perturbed(xu - lower[0], xv - lower[1], gamma)
 
 
-def adversarial_step(spec: PatchNetSpec, data: Latents, eta: float, eps: float, step_size: float) -> Step[Coefficients]:
-    """Lemma D.18: the same descent at the perturbed patches, where ⟨w_ir, x̃_p⟩ also meets the initial directions through their Gram."""
+def adversarial_velocity(spec: PatchNetSpec, data: Latents, clip: CoefficientClip) -> Velocity:
+    """Lemma D.18 per unit of η: the same descent at the perturbed patches, which meet the initial directions through their Gram."""
 
-    def step(state: Coefficients, t: int) -> Coefficients:
-        x = perturb(spec, state, data, eps, step_size)
+    def velocity(state: Coefficients) -> Motion:
+        x = perturb(spec, state, data, clip)
         seen = adversarial_pass(spec, state, data, x)
-        pull = -CROSS_ENTROPY.grad(seen.outputs, data.y.expand(seen.outputs.shape[:-1])) / len(data.y)
-        weight = seen.slope * pull[..., None, :, None] * data.count[..., None, None]
-        moved = torch.einsum("...ngir,...ngj->...irj", weight, x.gamma).flatten(-3, -2)
-        return state._replace(
-            u=state.u + eta * torch.einsum("...ngir,...ngj->...irj", weight, x.u),
-            v=state.v + eta * torch.einsum("...ngir,...ngj->...irj", weight, x.v),
-            e=state.e + eta * moved,
-        )
+        weight = _pulled(seen, data)
+        du = torch.einsum("...ngir,...ngj->...irj", weight, x.u)
+        dv = torch.einsum("...ngir,...ngj->...irj", weight, x.v)
+        speed = torch.einsum("...ngj,...irj->...ngir", x.u, du) + torch.einsum("...ngj,...irj->...ngir", x.v, dv)
+        if clip.features_only:
+            return Motion(du, dv, None, _output_speed(seen, speed, data))
+        de = torch.einsum("...ngir,...ngj->...irj", weight, x.gamma)
+        met = (de.flatten(-3, -2) @ state.gram).view(*state.u.shape[:-1], -1)
+        speed = speed + torch.einsum("...ngj,...irj->...ngir", x.gamma, met)
+        return Motion(du, dv, de.flatten(-3, -2), _output_speed(seen, speed, data))
 
-    return step
+    return velocity
 
 
 def adversarial_pass(spec: PatchNetSpec, state: Coefficients, data: Latents, x: Perturbed) -> Seen:
     """Outputs and slopes at the perturbed data."""
-    met = (state.e @ state.gram).view(*state.u.shape[:-1], -1)
-    z = (
-        torch.einsum("...ngj,...irj->...ngir", x.u, state.u)
-        + torch.einsum("...ngj,...irj->...ngir", x.v, state.v)
-        + torch.einsum("...ngj,...irj->...ngir", x.gamma, met)
-    )
-    return _look(spec, z, data.count)
-
-
-def diagonal(t: Tensor) -> Tensor:
-    """A from U, or B from V: (…, k, m)."""
-    return torch.diagonal(t, dim1=-3, dim2=-1).mT
-
-
-def off_diagonal_max(t: Tensor) -> Tensor:
-    """max over r of C (or D) for each i ≠ y, then over those: (…)."""
-    k = t.shape[-1]
-    mask = ~torch.eye(k, dtype=torch.bool)[:, None, :]
-    return torch.where(mask, t, torch.full_like(t, -torch.inf)).flatten(-3).amax(-1)
+    z = torch.einsum("...ngj,...irj->...ngir", x.u, state.u) + torch.einsum("...ngj,...irj->...ngir", x.v, state.v)
+    if bool(x.gamma.any()):
+        met = (state.e @ state.gram).view(*state.u.shape[:-1], -1)
+        z = z + torch.einsum("...ngj,...irj->...ngir", x.gamma, met)
+    return _look(spec, z, data.multiplicity)
 
 
 class Pair(NamedTuple):

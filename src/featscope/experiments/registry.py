@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from featscope.core.errors import unknown
+from featscope.experiments import patch_fig3, patch_minima
 from featscope.experiments.spec import Experiment
 
-_ALL: tuple[Experiment[Any], ...] = ()
+_ALL: tuple[Experiment[Any], ...] = (*patch_fig3.EXPERIMENTS, *patch_minima.EXPERIMENTS)
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {plan.name: plan for plan in _ALL}
 

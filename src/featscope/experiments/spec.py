@@ -24,6 +24,8 @@ class Spec(Value):
     """The settings of an experiment. The field defaults are the `cpu` profile; `profiles` holds what the others change."""
 
     profiles: ClassVar[Mapping[str, Overrides]] = {}
+    #: the papers' letters as other names of keys, for example P → law.patches
+    aliases: ClassVar[Mapping[str, str]] = {}
 
     seeds: tuple[int, ...] = (0, 1, 2)
     dtype: Literal["float32", "float64"] = "float64"
@@ -81,6 +83,7 @@ def leaves(model: type[BaseModel], prefix: str = "") -> list[str]:
 def full_key(model: type[BaseModel], key: str) -> str:
     """Return the key with its levels: `d` becomes `law.d` where that is the only `d`."""
     known = leaves(model)
+    key = getattr(model, "aliases", {}).get(key, key)
     if key in known:
         return key
     matches = [name for name in known if name.endswith("." + key)]

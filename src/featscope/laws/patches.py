@@ -6,6 +6,7 @@ A point of class y has P patches of dimension d: x_p = α_p u_y + ξ_p on the ro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -13,10 +14,13 @@ import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
-from featscope.core.errors import require
+from featscope.core.conditions import Condition, above, below
+from featscope.core.errors import require, require_at_least
+from featscope.core.rules import CONSTANT, MUCH
 from featscope.core.streams import stream
 from featscope.core.value import Value
 from featscope.laws.amplitudes import Amplitude, CountLaw
+from featscope.laws.separation import Conflict, conflict, distances
 
 
 class PatchBatch(NamedTuple):
@@ -131,3 +135,38 @@ class PatchLaw(Value):
         rows = [[self.of_class("alpha" if r else "beta", j).moment(1) for r in robust[j].tolist()] for j in range(self.k)]
         amplitude = torch.tensor(rows, dtype=torch.float64)
         return PatchBatch(self.signal(y, robust, amplitude), y, robust, amplitude)
+
+    def check(self, eps: float, batch: PatchBatch, tau: float = 3.0, norm: str = "Linf") -> tuple[list[Condition], Conflict]:
+        """Hold the law to Assumption 2.3, to the choices of B.3 and to 2ε-separation on a sample.
+
+        Returns the conditions with their numbers, and the matching that bounds the robust accuracy of every classifier on the sample.
+        """
+        require_at_least("eps", eps, 0.0)
+        each = range(self.k)
+        alpha_low = min(self.of_class("alpha", j).infimum for j in each)
+        alpha_high = max(self.of_class("alpha", j).supremum for j in each)
+        beta_high = max(self.of_class("beta", j).supremum for j in each)
+        robust = 0.5 * (self.robust_patches.low + self.robust_patches.high)
+        sparse = max(robust * self.of_class("alpha", j).moment(tau) for j in each)
+        dense = min((self.patches - robust) * self.of_class("beta", j).moment(tau) for j in each)
+        noise = self.sigma_n * self.d**0.5
+        opposite = batch.y[:, None] != batch.y[None, :]
+        nearest = float(distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else float("inf")
+        found = conflict(batch.x, batch.y, norm, eps)
+        return [
+            above("A2.3 strong", "α_p ≫ β_p': inf α ÷ sup β", alpha_low / beta_high, MUCH),
+            above(
+                "A2.3 dense", f"Σ_R α^τ ≪ Σ_NR β^τ (τ={tau:g}): the second ÷ the first", dense / sparse if sparse else float("inf"), MUCH
+            ),
+            above("B.3 room", "d ≫ 2k: d ÷ 2k", self.d / (2 * self.k), MUCH),
+            below("B.3 noise", "σ_n = 1/√d up to a constant: |log(σ_n√d)|", abs(_log(noise)), _log(CONSTANT)),
+            above("B.3 α ≫ ε", "inf α ÷ ε", alpha_low / eps if eps else float("inf"), MUCH),
+            above("B.3 ε > β", "ε ÷ sup β", eps / beta_high, 1.0),
+            below("§2.5 ε = Θ(σ_n√d)", "|log(ε / σ_n√d)|", abs(_log(eps / noise)) if noise else float("inf"), _log(CONSTANT)),
+            above("2ε-separation", f"nearest points of different classes ({norm}) against 2ε", nearest, 2 * eps),
+            above("halfway", "sup α against 2ε: below it, halfway between two classes is in reach of both", alpha_high, 2 * eps),
+        ], found
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf

@@ -40,5 +40,3 @@ def slope_(z: Tensor, q: int, rho: float) -> Tensor:
         z.div_(rho)
     z.clamp_(0, 1)
     return z if q == 2 else (z.square_() if q == 3 else z.pow_(q - 1))
-
-

@@ -1,7 +1,7 @@
 """Claims and verdicts.
 
 A claim is a statement of a paper with one or more readings. A reading names the runs it needs and a pure function that judges their
-rows. The rules that turn "≫", "o(1)" or "O(f(d))" into an inequality about a finite run stand here, once (docs/claims.md).
+rows. The rules that turn "≫", "o(1)" or "O(f(d))" into an inequality about a finite run are those of core/rules.py.
 """
 
 from __future__ import annotations
@@ -12,19 +12,29 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from featscope.core.rules import BEND, CONSTANT, MUCH, SAME, SMALL
 from featscope.core.stats import Interval, exponent
 from featscope.core.store import Run
 
-#: a ≫ b for a finite run: a is at least this many times b.
-MUCH = 10.0
-#: p = o(1) for a probability at one finite setting: p is at most this.
-SMALL = 0.05
-#: equality of two routes to one number in float64.
-SAME = 1e-9
-#: O(f): the constant that a bounded ratio may have at a finite setting.
-CONSTANT = 3.0
-#: an exponent may miss its prediction by this much (logarithms bend finite sweeps).
-BEND = 0.1
+__all__ = [
+    "BEND",
+    "CONSTANT",
+    "MUCH",
+    "SAME",
+    "SMALL",
+    "Claim",
+    "Finding",
+    "Judge",
+    "Need",
+    "Reading",
+    "Runs",
+    "Verdict",
+    "at_least",
+    "at_most",
+    "exactly",
+    "exponent_at_most",
+    "out_of_scope",
+]
 
 
 class Verdict(StrEnum):

@@ -1,0 +1,12 @@
+"""What the papers' asymptotic words mean for a finite run, fixed once and beforehand (docs/claims.md)."""
+
+#: a ≫ b: a is at least this many times b.
+MUCH = 10.0
+#: p = o(1) for a probability at one finite setting: p is at most this.
+SMALL = 0.05
+#: equality of two routes to one number in float64.
+SAME = 1e-9
+#: O(f) and Θ(f) at one finite setting: the ratio to f is at most this (and at least its inverse).
+CONSTANT = 3.0
+#: an exponent fitted over a finite sweep may miss its prediction by this much, because logarithms bend the line.
+BEND = 0.1

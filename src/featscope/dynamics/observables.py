@@ -1,0 +1,69 @@
+"""The quantities of AT that are read off the patch network's weights; all accept a leading axis of runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from featscope.core.losses import CROSS_ENTROPY, margin, own
+from featscope.laws.patches import PatchBatch, PatchLaw
+from featscope.nets.patch_cnn import PatchNet
+
+
+class Correlations(NamedTuple):
+    """⟨w_ir, u_j⟩ and ⟨w_ir, v_j⟩, each (…, k, m, k)."""
+
+    u: Tensor
+    v: Tensor
+
+
+def correlations(w: Tensor, law: PatchLaw) -> Correlations:
+    """Weight-feature correlations; the diagonals are A and B, the rest C and D (Lemma D.2)."""
+    u, v = law.features(w.dtype)
+    return Correlations(w @ u.mT, w @ v.mT)
+
+
+def own_correlations(t: Tensor) -> Tensor:
+    """The diagonal in (class, feature): A from ⟨w, u⟩, B from ⟨w, v⟩, (…, k, m)."""
+    return torch.diagonal(t, dim1=-3, dim2=-1).mT
+
+
+def cross_correlations_max(t: Tensor) -> Tensor:
+    """The largest off-diagonal correlation, C or D, over i ≠ j and r."""
+    k = t.shape[-1]
+    other = ~torch.eye(k, dtype=torch.bool, device=t.device)[:, None, :]
+    return torch.where(other, t, torch.full_like(t, -torch.inf)).flatten(-3).amax(-1)
+
+
+def orthogonal_part(w: Tensor, law: PatchLaw) -> Tensor:
+    """P_F^⊥ w: what no feature sees."""
+    u, v = law.features(w.dtype)
+    return w - (w @ u.mT) @ u - (w @ v.mT) @ v
+
+
+def noise_correlation_max(net: PatchNet, law: PatchLaw, batch: PatchBatch) -> Tensor:
+    """max |⟨w_ir, ξ_p⟩| over neurons and training patches (Lemmas E.3, E.10)."""
+    noise = batch.x - law.signal(batch.y, batch.robust, batch.amplitude)
+    return net.preactivations(noise).abs().flatten(-2).amax(-1)
+
+
+def accuracy(net: PatchNet, x: Tensor, y: Tensor) -> Tensor:
+    """Share of points with F_y > F_j for all j ≠ y, (…)."""
+    return (margin(net(x), y) > 0).double().mean(-1)
+
+
+class Fit(NamedTuple):
+    """Mean loss, mean 1 − logit_y and accuracy, (…)."""
+
+    loss: Tensor
+    residual: Tensor
+    accuracy: Tensor
+
+
+def fit(net: PatchNet, x: Tensor, y: Tensor) -> Fit:
+    """How well the network fits a batch."""
+    outputs = net(x)
+    residual = 1 - own(torch.softmax(outputs, -1), y)
+    return Fit(CROSS_ENTROPY.value(outputs, y).mean(-1), residual.mean(-1), (margin(outputs, y) > 0).double().mean(-1))
