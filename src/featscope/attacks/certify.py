@@ -43,7 +43,7 @@ def _take(t: Tensor, label: Tensor) -> Tensor:
     return wide[torch.arange(len(label)), :, label]
 
 
-def certify(net: PatchNet, x: Tensor, y: Tensor, threat: Threat, steps: int = 20) -> Bounds:
+def certify(net: PatchNet, x: Tensor, y: Tensor, threat: Threat, steps: int = 12) -> Bounds:
     """Bound the smallest margin over the threat from below for each point; valid for any ℓp and any support (x is (N, P, d))."""
     z, w, reach = _pieces(net, x, threat)
     low, high = z - reach, z + reach

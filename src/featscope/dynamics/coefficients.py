@@ -268,7 +268,7 @@ class Pair(NamedTuple):
     y: Tensor
 
 
-def tensor_power_step(q: int, eta: float, ratio: Tensor, constant: float = 1.0) -> Step[Pair]:
+def tensor_power_step(q: int, eta: float | Tensor, ratio: Tensor, constant: float = 1.0) -> Step[Pair]:
     """Lemma B.2 with equality: x ← x + ηC x^{q−1}, y ← y + ηSC y^{q−1}."""
 
     def step(state: Pair, t: int) -> Pair:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from featscope.core.losses import CROSS_ENTROPY, margin, own
 from featscope.laws.patches import PatchBatch, PatchLaw
+from featscope.nets.activations import smoothed_relu_slope
 from featscope.nets.patch_cnn import PatchNet
 
 
@@ -47,6 +48,41 @@ def noise_correlation_max(net: PatchNet, law: PatchLaw, batch: PatchBatch) -> Te
     """max |⟨w_ir, ξ_p⟩| over neurons and training patches (Lemmas E.3, E.10)."""
     noise = batch.x - law.signal(batch.y, batch.robust, batch.amplitude)
     return net.preactivations(noise).abs().flatten(-2).amax(-1)
+
+
+def noise_update_rest(net: PatchNet, law: PatchLaw, batch: PatchBatch) -> Tensor:
+    """Lemma E.4's remainder per unit of η: the largest part of the change of ⟨w_ir, ξ_p⟩ that the patch's own term does not explain.
+
+    The own term is (1{y=i} − logit_i) σ̃'(⟨w_ir, x_p⟩) ⟨x_p, ξ_p⟩ / N.
+    """
+    noise = batch.x - law.signal(batch.y, batch.robust, batch.amplitude)
+    outputs, pull = net.weight_pullback(batch.x)
+    cotangent = -CROSS_ENTROPY.grad(outputs, batch.y) / batch.y.shape[-1]
+    slope = smoothed_relu_slope(net.preactivations(batch.x), net.q, net.rho)
+    own_term = (batch.x * noise).sum(-1).flatten(-2)[..., None] * slope
+    shape = (*batch.y.shape, batch.x.shape[-2], net.classes, net.w.shape[-2])
+    own_term = own_term.view(shape) * cotangent[..., :, None, :, None]
+    change = PatchNet(pull(cotangent), net.q, net.rho).preactivations(noise).view(shape)
+    return (change - own_term).abs().flatten(-4).amax(-1)
+
+
+class OwnOutputs(NamedTuple):
+    """max F_y over the points, and the smallest ratio min F_y ÷ max F_y over the classes (Lemma E.5), (…)."""
+
+    largest: Tensor
+    ratio: Tensor
+
+
+def own_outputs(net: PatchNet, x: Tensor, y: Tensor) -> OwnOutputs:
+    """The spread of F_y within each class."""
+    values = own(net(x), y)
+    ratios = []
+    for label in range(net.classes):
+        mine = y == label
+        high = torch.where(mine, values, torch.full_like(values, -torch.inf)).amax(-1)
+        low = torch.where(mine, values, torch.full_like(values, torch.inf)).amin(-1)
+        ratios.append(torch.where(mine.any(-1), low / high.clamp(min=1e-300), torch.ones_like(high)))
+    return OwnOutputs(values.amax(-1), torch.stack(ratios).amin(0))
 
 
 def accuracy(net: PatchNet, x: Tensor, y: Tensor) -> Tensor:

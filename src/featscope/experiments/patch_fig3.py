@@ -63,8 +63,8 @@ class Evaluation(Value):
     restarts: int = Field(default=1, ge=1)
     points: int = Field(default=100, ge=1, description="test points attacked along training")
     every: int = Field(default=100, ge=1)
-    radii: tuple[float, ...] = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.2)
-    curve_points: int = Field(default=100, ge=1)
+    radii: tuple[float, ...] = (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8)
+    curve_points: int = Field(default=60, ge=1)
 
 
 class PatchFig3(Spec):
@@ -85,7 +85,15 @@ class PatchFig3(Spec):
             "evaluation.curve_points": 40,
             "evaluation.radii": [0.02, 0.1, 0.3, 1.2],
         },
-        "paper": {"adversarial.learning_rate": 0.1, "adversarial.steps": 1000, "seeds": [0, 1, 2, 3, 4]},
+        "paper": {
+            "adversarial.learning_rate": 0.1,
+            "adversarial.steps": 1000,
+            "seeds": [0, 1, 2, 3, 4],
+            "test_size": 1000,
+            "every": 10,
+            "evaluation.points": 500,
+            "evaluation.curve_points": 200,
+        },
     }
     aliases: ClassVar[Mapping[str, str]] = {
         "P": "law.patches",
@@ -99,12 +107,12 @@ class PatchFig3(Spec):
     eps: float = Field(default=1.2, gt=0)
     norm: str = "Linf"
     train_size: int = Field(default=100, ge=1)
-    test_size: int = Field(default=500, ge=1)
+    test_size: int = Field(default=200, ge=1)
     arms: tuple[Arm, ...] = ("standard", "adversarial")
     standard: Training = Training()
     adversarial: AdversarialTraining = AdversarialTraining()
     evaluation: Evaluation = Evaluation()
-    every: int = Field(default=10, ge=1)
+    every: int = Field(default=20, ge=1)
 
     def model_post_init(self, context: object) -> None:
         """Refuse combinations that have no meaning."""
@@ -205,6 +213,9 @@ def observe(spec: PatchFig3, data: Data, attack: Perturb, last: int) -> Callable
         if t % spec.evaluation.every == 0 or t == last:
             row |= {"u_all": seen.own_correlations(u), "v_all": seen.own_correlations(v)}
             row["noise_max"] = seen.noise_correlation_max(net, law, data.train)
+            row["noise_update_rest"] = seen.noise_update_rest(net, law, data.train)
+            spread = seen.own_outputs(net, data.train.x, data.train.y)
+            row |= {"F_max": spread.largest, "F_ratio": spread.ratio}
             row |= robustness(spec, data, net, attack)
         return row
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from featscope.core.store import Run
+from featscope.report import patch
 
 Draw = Callable[[Run], Figure]
 
 #: experiment → figure name → function
-FIGURES: dict[str, dict[str, Draw]] = {}
+FIGURES: dict[str, dict[str, Draw]] = {**patch.FIGURES}
 
 
 def figures(run: Run) -> dict[str, Figure]:

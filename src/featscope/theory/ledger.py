@@ -9,9 +9,10 @@ from featscope.core.errors import BadInput, unknown
 from featscope.core.store import Progress, Run, Store
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve, run
+from featscope.theory import at
 from featscope.theory.claim import Claim, Reading
 
-_ALL: tuple[Claim, ...] = ()
+_ALL: tuple[Claim, ...] = (*at.CLAIMS,)
 CLAIMS: dict[str, Claim] = {claim.id: claim for claim in _ALL}
 PAPERS = ("at", "fa", "cgro", "ep")
 

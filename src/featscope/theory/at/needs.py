@@ -1,0 +1,31 @@
+"""The runs that AT's claims read, and the hypotheses they share."""
+
+from __future__ import annotations
+
+from featscope.core.store import Run
+from featscope.theory.claim import Need
+
+#: η = 1 and the patch clip: the setting in which the phases are visible.
+FIG3 = Need("patch-fig3")
+#: η = 0.1 and T = 1000, the numbers printed in AT §6.1.
+LITERAL = Need("patch-fig3", {"arms": ["adversarial"], "adversarial.learning_rate": 0.1, "adversarial.steps": 1000})
+#: the displayed formula of Clip, read with scalars.
+COORDINATE = Need("patch-fig3", {"arms": ["adversarial"], "adversarial.clip": "coordinate"})
+#: the run whose cross-entropy saturates, so that a naive attack reports robustness.
+MASKED = Need(
+    "patch-fig3",
+    {"arms": ["adversarial"], "adversarial.clip": "coordinate", "adversarial.learning_rate": 10.0, "adversarial.steps": 600},
+)
+#: PGD in place of the single ascent step, which the paper names as future work.
+PGD_TRAINING = Need("patch-fig3", {"arms": ["adversarial"], "adversarial.attack_steps": 5, "adversarial.steps": 600})
+MINIMA = Need("patch-minima")
+SCALING = Need("patch-scaling")
+RECURSION = Need("patch-recursion")
+
+ASSUMPTION = ("Assumption 2.3 and the choices of B.3",)
+
+
+def unmet_conditions(run: Run) -> list[str]:
+    """Conditions of the law that the run's setting does not meet, with numbers."""
+    rows = run.part("law").filter(~run.part("law")["met"]).to_dicts()
+    return [f"{row['text']}: {row['value']:.3g} against {row['bound']:.3g}" for row in rows]

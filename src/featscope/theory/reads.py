@@ -1,0 +1,26 @@
+"""What judges share: pooled proportions over seeds, last rows, and lists of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from featscope.core.stats import Interval, wilson
+
+
+def last_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """The last recorded row of each run."""
+    return rows.sort("step").group_by("run", maintain_order=True).last()
+
+
+def pooled_error(accuracies: Sequence[float], points: int) -> Interval:
+    """The error pooled over runs of ``points`` points each, with its Wilson interval."""
+    wrong = sum(round((1 - a) * points) for a in accuracies)
+    return wilson(wrong, points * len(accuracies))
+
+
+def numbers(series: pl.Series) -> np.ndarray:
+    """A column, nested or not, as an array of floats."""
+    return np.asarray(series.to_list(), dtype=float)
