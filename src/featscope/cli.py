@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -142,21 +143,22 @@ def check(
     paper: Annotated[str | None, typer.Option(help="at, fa, cgro or ep")] = None,
     profile: ProfileOption = "cpu",
     folder: OutOption = Path("runs"),
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="runs made at a time; 0 means one for each core")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Judge the papers' statements and print the ledger; runs what is missing first."""
+    require_at_least("--jobs", jobs, 0)
     chosen = ledger.select(claims or [], paper)
     shown = Shown()
     clock = time.monotonic()
 
     def drawn(done: Run) -> None:
-        shown.stop()
         page.draw(done)
         seconds = time.monotonic() - clock
         err.print(f"[{seconds:5.0f} s] {done.experiment} {done.path.name}", markup=False, highlight=False)
 
     try:
-        lines = list(ledger.check(chosen, profile, Store(folder), shown, drawn))
+        lines = list(ledger.check(chosen, profile, Store(folder), shown, drawn, jobs or os.cpu_count() or 1))
     finally:
         shown.stop()
     if not claims and paper is None:

@@ -43,7 +43,7 @@ def targeted(target: Tensor) -> Loss:
 class PGD:
     """δ ← Π(δ + s·steepest(∇loss)), the best of ``restarts`` starts by margin.
 
-    ``step_size`` None means 2.5·ε/steps (Madry et al. 2018). With ``every_target`` each wrong class is aimed at in turn.
+    ``step_size`` None lets the step fall linearly from ε to 0, which settles where a fixed step keeps circling. With ``every_target`` each wrong class is aimed at in turn.
     """
 
     objective: str = "margin"
@@ -79,12 +79,12 @@ class PGD:
         return best
 
     def _ascend(self, model: Model, x: Tensor, y: Tensor, threat: Threat, goal: Loss, delta: Tensor) -> tuple[Tensor, Tensor]:
-        size = self.step_size if self.step_size is not None else 2.5 * threat.eps / self.steps
         best, worst = delta, torch.full(y.shape, torch.inf, dtype=x.dtype, device=x.device)
         for step in range(self.steps + 1):
             outputs, pull = linearise(model, x + delta)
             best, worst = _keep_smaller(best, worst, delta, margin(outputs, y))
             if step < self.steps:
+                size = threat.eps * (1 - step / self.steps) if self.step_size is None else self.step_size
                 delta = threat.project(delta + size * threat.steepest(pull(goal.grad(outputs, y))), x)
         return best, worst
 

@@ -58,18 +58,17 @@ class Ball:
             return self.rescale(delta)
         return self._project_lp(delta)
 
-    def _project_lp(self, delta: Tensor, rounds: int = 60) -> Tensor:
-        # Stationarity: a + λ a^(p−1) = |δ| coordinate-wise. Both the coordinates, given λ, and λ are found by bisection.
+    def _project_lp(self, delta: Tensor, rounds: int = 50) -> Tensor:
+        # Stationarity: a + λ a^(p−1) = |δ| coordinate-wise. λ is found by bisection; given λ, Newton from above converges monotonically.
         inside = (self.norm(delta) <= self.eps)[..., None]
         size = delta.abs()
 
         def coordinates(multiplier: Tensor) -> Tensor:
-            low, high = torch.zeros_like(size), size
-            for _ in range(rounds):
-                mid = 0.5 * (low + high)
-                over = mid + multiplier * mid ** (self.p - 1) > size
-                low, high = torch.where(over, low, mid), torch.where(over, mid, high)
-            return 0.5 * (low + high)
+            a = torch.minimum(size, (size / multiplier.clamp(min=1e-30)) ** (1 / (self.p - 1)))
+            for _ in range(12):
+                power = multiplier * a ** (self.p - 2)
+                a = a - (a + power * a - size) / (1 + (self.p - 1) * power)
+            return a
 
         biggest = size.amax(-1, keepdim=True)
         low = torch.zeros_like(biggest)

@@ -20,6 +20,10 @@ class BadInput(FeatscopeError, ValueError):
     def __init__(self, rule: str, value: str, remedy: str) -> None:
         super().__init__(f"{rule}: {value}; {remedy}")
 
+    def __reduce__(self) -> tuple[type[FeatscopeError], tuple[str]]:
+        # So that it reaches the parent from a worker process with its text.
+        return FeatscopeError, (str(self),)
+
 
 def require(ok: bool, rule: str, value: str, remedy: str) -> None:
     """Raise :class:`BadInput` unless ``ok``."""

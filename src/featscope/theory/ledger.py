@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
+import torch
+
 from featscope.core.errors import BadInput, unknown
-from featscope.core.store import Progress, Run, Store
+from featscope.core.store import Progress, Run, Silent, Store, canonical
 from featscope.experiments.registry import experiment
-from featscope.experiments.spec import resolve, run
+from featscope.experiments.spec import Spec, identity, resolve, run
 from featscope.theory import at
 from featscope.theory.claim import Claim, Reading
 
@@ -51,22 +56,56 @@ def entry(claim: Claim, reading: Reading, runs: dict[str, Run]) -> Entry:
     }
 
 
+def needed(claims: Sequence[Claim], profile: str) -> dict[str, tuple[str, Spec]]:
+    """The distinct runs that the claims read: identity → experiment and spec, in the order of the claims."""
+    plans: dict[str, tuple[str, Spec]] = {}
+    for claim in claims:
+        for reading in claim.readings:
+            for need in reading.needs.values():
+                plan = experiment(need.experiment)
+                spec = resolve(plan, profile, need.overrides)
+                plans.setdefault(canonical(identity(plan, spec)), (plan.name, spec))
+    return plans
+
+
+def _job(name: str, spec: Spec, root: Path) -> Path:
+    """Run one experiment in a worker process with one thread."""
+    torch.set_num_threads(1)
+    return run(experiment(name), spec, Store(root)).path
+
+
+def make_runs(plans: Sequence[tuple[str, Spec]], store: Store, progress: Progress, jobs: int, on_run: Callable[[Run], None]) -> None:
+    """Make the runs that are not in the store, ``jobs`` at a time; a run that exists is reported too."""
+    if jobs <= 1 or len(plans) <= 1:
+        for name, spec in plans:
+            on_run(run(experiment(name), spec, store, progress))
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(_job, name, spec, store.root) for name, spec in plans]
+        try:
+            for done, future in enumerate(as_completed(waiting), start=1):
+                on_run(Run(future.result()))
+                progress.report("runs", done, len(plans), {})
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
 def check(
     claims: Sequence[Claim],
     profile: str,
     store: Store,
     progress: Progress | None = None,
     on_run: Callable[[Run], None] | None = None,
+    jobs: int = 1,
 ) -> Iterator[Entry]:
     """Run what the claims need and is not in the store, and yield the ledger line by line."""
-    seen: set[str] = set()
+    plans = needed(claims, profile)
+    make_runs(list(plans.values()), store, progress or Silent(), jobs, on_run or (lambda _: None))
     for claim in claims:
         for reading in claim.readings:
-            runs: dict[str, Run] = {}
+            runs = {}
             for label, need in reading.needs.items():
                 plan = experiment(need.experiment)
-                runs[label] = run(plan, resolve(plan, profile, need.overrides), store, progress)
-                if on_run is not None and str(runs[label].path) not in seen:
-                    seen.add(str(runs[label].path))
-                    on_run(runs[label])
+                runs[label] = run(plan, resolve(plan, profile, need.overrides), store)
             yield entry(claim, reading, runs)

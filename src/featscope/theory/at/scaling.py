@@ -11,7 +11,22 @@ import polars as pl
 from featscope.core.stats import Interval, exponent, wilson
 from featscope.core.store import Run
 from featscope.theory.at.needs import SCALING
-from featscope.theory.claim import BEND, CONSTANT, SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_least, at_most, exponent_at_most
+from featscope.theory.claim import (
+    BEND,
+    CONSTANT,
+    SMALL,
+    Claim,
+    Finding,
+    Judge,
+    Reading,
+    Runs,
+    Verdict,
+    at_least,
+    at_most,
+    exactly,
+    exponent_at_most,
+)
+from featscope.theory.reads import numbers
 
 FLOW = ("noiseless population data", "η = 1/poly(d), entered as the small-step limit", "σ0 = 1/√d, η̃ = d^c0")
 CLIPS = {
@@ -73,15 +88,19 @@ def _with_high_probability(arm: str, event: int) -> Judge:
     return judge
 
 
-def _stays_log(arm: str) -> Judge:
-    """max over time of F_y ÷ log d, over all runs that reached log d."""
+def _stays_log(arm: str, event: int) -> Judge:
+    """F_y ÷ log d at the end of the runs in which F_y reached log d: bounded, so its exponent in d is at most 0."""
 
     def judge(runs: Runs) -> Finding:
+        _, share = _events(runs["run"], arm, event)
+        if share < 0.5:
+            return Finding(Verdict.VACUOUS, share, 0.5, {"note": "F_y reaches log d in too few runs to speak of what follows"})
         last = runs["run"].part(arm).sort("step").group_by("run", maintain_order=True).last()
-        ratios = [max(f) / math.log(d) for f, d in zip(last["F"].to_list(), last["d"].to_list(), strict=True)]
-        slope = exponent([float(x) for x in last["d"].to_list()], [max(r, 1e-12) for r in ratios])
-        spread = Interval(max(ratios), min(ratios), max(ratios))
-        return at_most(spread, CONSTANT, exponent_of_ratio=slope.value, time=float(np.median(last["time"].to_numpy())))
+        last = last.with_columns((pl.col("F").list.max() / pl.col("d").log()).alias("ratio")).filter(pl.col("ratio") >= 1)
+        d, ratios = _medians(last, "ratio")
+        return exponent_at_most(
+            d, ratios, 0.0, ratio=dict(zip(map(str, d), ratios, strict=True)), time=float(np.median(last["time"].to_numpy()))
+        )
 
     return judge
 
@@ -111,19 +130,11 @@ def _initial(column: str) -> Judge:
 
 
 def _tensor_power(runs: Runs) -> Finding:
-    """y_T ÷ y0 may grow like a power of log(1/y0), not like a power of 1/y0: the largest fitted exponent over S and q."""
+    """y_T ÷ y0 against log(1/y0): the lemma's polylog is read as one logarithm with a constant of at most CONSTANT."""
     rows = runs["run"].part("power")
-    fits = {}
-    for (q, s), group in rows.group_by("q", "S", maintain_order=True):
-        ordered = group.sort("y0")
-        fits[f"q={q} S={s}"] = exponent([1 / y for y in ordered["y0"].to_list()], ordered["growth"].to_list())
-    worst = max(fits.values(), key=lambda f: f.high)
-    return at_most(
-        Interval(worst.value, worst.low, worst.high),
-        BEND,
-        exponents={k: f.value for k, f in fits.items()},
-        largest_growth=float(np.max(rows["growth"].to_numpy())),
-    )
+    ratio = numbers(rows["growth"]) / np.log(1 / numbers(rows["y0"]))
+    worst = rows.to_dicts()[int(ratio.argmax())]
+    return exactly(float(ratio.max()), CONSTANT, cells=rows.height, worst_cell=worst, largest_growth=float(numbers(rows["growth"]).max()))
 
 
 def _by_clip(make: Any) -> tuple[Reading, ...]:
@@ -148,7 +159,7 @@ CLAIMS = (
         reference="AT Lemma B.2",
         statement="In the tensor power method the sequence that starts behind is still within polylog of its start when the other reaches a constant.",
         hypotheses=("q ≥ 3", "x0 ≥ y0 S^{1/(q−2)} (1 + 1/polylog)"),
-        readings=(Reading("grid", "growth of y as a power of 1/y0, over S and q, gap 1/log(1/y0)", {"run": SCALING}, _tensor_power),),
+        readings=(Reading("grid", "growth of y ÷ log(1/y0), largest over y0, S and q, gap 1/log(1/y0)", {"run": SCALING}, _tensor_power),),
     ),
     Claim(
         id="AT-LD.9",
@@ -175,7 +186,7 @@ CLAIMS = (
         reference="AT Lemma D.11",
         statement="For polynomial time after that F_y stays O(log d).",
         hypotheses=FLOW,
-        readings=(Reading("until-d²", "largest F_y ÷ log d at time d²", {"run": SCALING}, _stays_log("standard")),),
+        readings=(Reading("until-d²", "largest F_y ÷ log d at time d²", {"run": SCALING}, _stays_log("standard", 1)),),
     ),
     Claim(
         id="AT-LD.23",
@@ -207,6 +218,6 @@ CLAIMS = (
         reference="AT Lemma D.26",
         statement="After that F_y(X̃) stays O(log d).",
         hypotheses=FLOW,
-        readings=_by_clip(_stays_log),
+        readings=_by_clip(lambda clip: _stays_log(clip, 2)),
     ),
 )
