@@ -41,7 +41,7 @@ def targeted(target: Tensor) -> Loss:
 
 @dataclass(frozen=True)
 class PGD:
-    """δ ← Π(δ + s·steepest(∇loss)), the best of ``restarts`` starts by margin.
+    """δ ← Π(δ + s·direction(∇loss)), the best of ``restarts`` starts by margin.
 
     ``step_size`` None lets the step fall linearly from ε to 0, which settles where a fixed step keeps circling. With ``every_target`` each wrong class is aimed at in turn.
     """
@@ -85,7 +85,7 @@ class PGD:
             best, worst = _keep_smaller(best, worst, delta, margin(outputs, y))
             if step < self.steps:
                 size = threat.eps * (1 - step / self.steps) if self.step_size is None else self.step_size
-                delta = threat.project(delta + size * threat.steepest(pull(goal.grad(outputs, y))), x)
+                delta = threat.project(delta + size * threat.direction(pull(goal.grad(outputs, y))), x)
         return best, worst
 
 

@@ -65,6 +65,10 @@ class Threat:
         """argmax ⟨g, u⟩ over allowed directions of unit norm."""
         return self.ball.steepest(self._flat(self.restrict(g))).view_as(g)
 
+    def direction(self, g: Tensor) -> Tensor:
+        """The unit step of projected ascent over allowed coordinates."""
+        return self.ball.direction(self._flat(self.restrict(g))).view_as(g)
+
     def dual_norm(self, g: Tensor) -> Tensor:
         """max over the threat at radius 1 of ⟨g, Δ⟩, without bounds."""
         return self.ball.dual_norm(self._flat(self.restrict(g)))

@@ -90,6 +90,16 @@ class Ball:
         norm = self.norm(direction)[..., None]
         return torch.where(norm > 0, direction / norm.clamp(min=1e-30), torch.zeros_like(g))
 
+    def direction(self, g: Tensor) -> Tensor:
+        """The unit step whose repetition with Euclidean projection settles at argmax ⟨g, δ⟩: sign(g) for ℓ∞, else g/‖g‖.
+
+        For 2 < p < ∞ steepest steps and Euclidean projections do not fit together: their fixed point is not the maximum.
+        """
+        if math.isinf(self.p):
+            return g.sign()
+        norm = self.norm(g)[..., None]
+        return torch.where(norm > 0, g / norm.clamp(min=_TINY if g.dtype == torch.float64 else 1e-30), torch.zeros_like(g))
+
     def sample(self, shape: torch.Size | tuple[int, ...], rng: torch.Generator, like: Tensor) -> Tensor:
         """Draw uniformly in the ball.
 
