@@ -70,7 +70,8 @@ class Shown:
 
     def stop(self) -> None:
         """Take the bars away."""
-        self._bars.stop()
+        if self._bars.live.is_started:
+            self._bars.stop()
 
 
 def _print_json(value: Any) -> None:
@@ -223,6 +224,8 @@ def _complain(text: str) -> int:
     return 2
 
 
+#: what shells and typer take for "stopped by Ctrl-C"
+INTERRUPTED = 130
 # Typer carries its own copy of click or uses the installed one, by version: either way this is its ClickException.
 UsageProblem: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
 
@@ -231,12 +234,14 @@ def invoke(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     try:
         code = app(args=list(arguments) or ["--help"], standalone_mode=False)
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except UsageProblem as error:
         return _complain(f"{getattr(error, 'format_message', error.__str__)()}; see `featscope --help`")
     except (typer.Abort, KeyboardInterrupt):
         _complain("interrupted; what was finished is kept, and the same command goes on from there")
-        return 130
+        return INTERRUPTED
     except FeatscopeError as error:
         return _complain(str(error))
     except OSError as error:

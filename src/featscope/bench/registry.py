@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from featscope.bench import patch
 from featscope.bench.timing import Ratio
 from featscope.core.errors import unknown
 
-BENCHES: dict[str, Callable[[], Iterator[Ratio]]] = {}
+BENCHES: dict[str, Callable[[], Iterator[Ratio]]] = {"patch": patch.measure}
 
 
 def measure(name: str | None = None) -> Iterator[Ratio]:
