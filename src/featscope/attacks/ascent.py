@@ -48,17 +48,18 @@ class Ascent(Value):
     def gradient(self, net: PatchNet, x: Tensor, y: Tensor) -> Tensor:
         """∇_X of the objective; for −F_y only the own class's neurons are visited."""
         if self.objective == OWN_LOGIT.name:
-            return -net.own_gradient(x, y)
+            return net.own_gradient(x, y).neg_()
         outputs, pull = net.linearise(x)
         return pull(loss(self.objective).grad(outputs, y))
 
     def perturb(self, net: PatchNet, x: Tensor, y: Tensor, directions: Directions | None = None) -> Tensor:
         """Δ = Clip(η̃ ∇_X L)."""
-        z = self.gradient(net, x, y).mul_(self.step_size)
+        gradient = self.gradient(net, x, y)
+        if self.clip == "patch":
+            return self.ball.rescale(gradient, self.step_size)
+        z = gradient.mul_(self.step_size)
         if self.clip == "coordinate":
             return z.clamp_(-self.eps, self.eps)
-        if self.clip == "patch":
-            return self.ball.rescale(z)
         if directions is None:
             raise BadInput("the coefficient clip needs its directions", "directions=None", "pass Directions(features, w0)")
         return directions.combine(-(-directions.coefficients(z)).clamp(max=self.eps))

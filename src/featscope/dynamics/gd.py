@@ -30,6 +30,13 @@ def descend(net: PatchNet, x: Tensor, y: Tensor, eta: float) -> Tensor:
     return net.w - eta * pull(cotangent)
 
 
+def by_class(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The same points with those of a class side by side, run by run: the mean over points does not mind, the ascent is faster."""
+    order = torch.argsort(y, dim=-1, stable=True)
+    wide = order[..., None, None].expand(*order.shape, *x.shape[-2:])
+    return x.gather(-3, wide), y.gather(-1, order)
+
+
 def draw_batch(x: Tensor, y: Tensor, size: int, seed: int, t: int) -> tuple[Tensor, Tensor]:
     """Draw ``size`` points without replacement; the draw is a function of seed and step alone, so a resumed run draws the same."""
     picked = torch.randperm(y.shape[-1], generator=stream(seed, "batch", t))[:size].to(x.device)
@@ -47,6 +54,7 @@ def training_step(
     seed: int = 0,
 ) -> Step[Weights]:
     """The step w ← w − η ∇_w mean L_CE(F; X + Δ, y), where Δ = perturb(net, X, y) or 0, full batch unless ``batch_size`` is given."""
+    x, y = by_class(x, y)
     require(batch_size is None or 1 <= batch_size <= y.shape[-1], "batch_size must be 1 … N", f"{batch_size}", "change it")
 
     def step(state: Weights, t: int) -> Weights:
