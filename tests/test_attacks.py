@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from scipy import stats as sps
 from torch import Tensor, nn
 
 from featscope.attacks.ascent import Ascent, Directions, right_at_both
@@ -42,7 +43,7 @@ def test_pgd_reaches_the_exact_radius_of_a_linear_model_and_never_beats_it(norm:
     model = Linear()
     x, y = points(model)
     radius = model.radius(x, y, Threat(norm, 1.0, 2))
-    attack = PGD(objective, steps=40, restarts=2)
+    attack = PGD(objective, steps=20 if norm == "L3" else 40, restarts=1 if norm == "L3" else 2)
     for i in range(0, 60, 20 if norm == "L3" else 7):
         one, label = x[i : i + 1], y[i : i + 1]
         beyond = Threat(norm, 1.01 * float(radius[i]), 2)
@@ -198,3 +199,22 @@ def test_model_free_perturbations_are_in_the_ball_and_swap_features() -> None:
     assert Threat("Linf", 1.2, 2).contains(write_robust(law, batch, 1.2, stream(0, "a")), batch.x).all()
     with pytest.raises(BadInput, match="eps"):
         model_free(law, batch, 0.5, stream(0, "a"))
+
+
+def test_a_subspace_threat_moves_in_its_span_only_and_is_rotation_invariant() -> None:
+    basis = torch.linalg.qr(torch.randn(8, 3, generator=stream(0, "b"), dtype=torch.float64)).Q.mT
+    threat = Threat("L2", 0.7, 2, basis=basis)
+    x = torch.randn(500, 4, 8, generator=stream(0, "x"), dtype=torch.float64)
+    draw = threat.sample(x, stream(1, "s"))
+    assert threat.contains(draw, x).all()
+    assert torch.allclose(draw, (draw @ basis.mT) @ basis, atol=1e-12)
+    # Uniform in the 12-dimensional ball of the subspace.
+    radius = (draw.flatten(1).norm(dim=-1) / 0.7) ** 12
+    assert sps.kstest(radius.numpy(), "uniform").pvalue > 1e-3
+    axes = Threat("L2", 0.7, 2, support=torch.tensor([1.0, 1, 1, 0, 0, 0, 0, 0]))
+    turn = torch.linalg.qr(torch.cat([basis.mT, torch.randn(8, 5, generator=stream(2, "q"), dtype=torch.float64)], 1)).Q
+    turn[:, :3] = basis.mT
+    g = torch.randn(20, 4, 8, generator=stream(0, "g"), dtype=torch.float64)
+    assert torch.allclose(threat.dual_norm(g), axes.dual_norm(g @ turn), atol=1e-10)
+    with pytest.raises(BadInput, match="L2"):
+        Threat("Linf", 0.7, 2, basis=basis)

@@ -34,6 +34,16 @@ def test_no_perturbation_goes_below_the_bound(seed: int, eps: float, norm: str, 
     assert (torch.minimum(attacked, random) >= bounds.linear - 1e-9).all()
 
 
+def test_no_perturbation_in_a_subspace_goes_below_the_bound() -> None:
+    net, x, y = case(5)
+    basis = torch.linalg.qr(torch.randn(6, 2, generator=stream(0, "b"), dtype=torch.float64)).Q.mT
+    threat = Threat("L2", 0.3, 2, basis=basis)
+    bounds = certify(net, x, y, threat)
+    attacked = margin(net(x + PGD("margin", 15, every_target=True)(net, x, y, threat, stream(0, "a"))), y)
+    assert (attacked >= bounds.linear - 1e-9).all()
+    assert (bounds.linear >= certify(net, x, y, Threat("L2", 0.3, 2)).linear - 1e-9).all()
+
+
 def test_bound_at_radius_zero_is_the_margin() -> None:
     net, x, y = case(1)
     bounds = certify(net, x, y, Threat("Linf", 0.0, 2))

@@ -29,10 +29,8 @@ class Bounds(NamedTuple):
 
 def _pieces(net: PatchNet, x: Tensor, threat: Threat) -> tuple[Tensor, Tensor, Tensor]:
     """Pre-activations (N, P, k, m), masked weights (P or 1, k, m, d) and the reach ε‖w‖_* of each neuron (P or 1, k, m)."""
-    w = net.w[None]
-    if threat.support is not None:
-        mask = threat.support.to(w)
-        w = w * (mask if mask.dim() == 1 else mask[:, None, None, :])
+    by_patch = threat.support is not None and threat.support.dim() > 1
+    w = net.w * threat.support.to(net.w)[:, None, None, :] if threat.support is not None and by_patch else threat.restrict(net.w[None])
     z = net.preactivations(x).view(*x.shape[:2], *net.w.shape[:2])
     return z, w, threat.eps * threat.ball.dual_norm(w)
 

@@ -18,9 +18,10 @@ from featscope.core.errors import require
 
 @dataclass(frozen=True, eq=False)
 class Threat:
-    """{Δ : ‖Δ‖ ≤ eps, Δ = 0 off ``support``, low ≤ x + Δ ≤ high}.
+    """{Δ : ‖Δ‖ ≤ eps, Δ = 0 off ``support``, Δ in the span of ``basis``, low ≤ x + Δ ≤ high}.
 
-    ``event`` is how many trailing axes make one example, ``support`` a 0/1 tensor that broadcasts to an example.
+    ``event`` is how many trailing axes make one example, ``support`` a 0/1 tensor that broadcasts to an example, ``basis`` orthonormal rows that span
+    what the last axis may move in (ℓ2 only: other norms do not fit a rotated subspace).
     """
 
     norm: str
@@ -28,9 +29,12 @@ class Threat:
     event: int
     support: Tensor | None = None
     bounds: tuple[float, float] | None = None
+    basis: Tensor | None = None
     name: str = "full-ball"
 
     def __post_init__(self) -> None:
+        plain = self.basis is None or (self.norm == "L2" and self.support is None and self.bounds is None)
+        require(plain, "a subspace goes with L2 alone, without support and bounds", f"norm={self.norm}", "use support, or norm=L2")
         self.ball  # noqa: B018 - an unknown norm or a negative radius is refused here, not at first use
         require(self.event >= 1, "an example has at least one axis", f"event={self.event}", "set event to 1 or more")
         if self.bounds is not None:
@@ -44,13 +48,16 @@ class Threat:
 
     def with_radius(self, eps: float) -> Threat:
         """The same threat with another radius."""
-        return Threat(self.norm, eps, self.event, self.support, self.bounds, self.name)
+        return Threat(self.norm, eps, self.event, self.support, self.bounds, self.basis, self.name)
 
     def _flat(self, t: Tensor) -> Tensor:
         return t.flatten(-self.event)
 
     def restrict(self, delta: Tensor) -> Tensor:
         """Zero what may not change."""
+        if self.basis is not None:
+            basis = self.basis.to(delta)
+            return (delta @ basis.mT) @ basis
         return delta if self.support is None else delta * self.support.to(delta)
 
     def project(self, delta: Tensor, x: Tensor) -> Tensor:
@@ -75,6 +82,10 @@ class Threat:
 
     def sample(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Draw uniformly from the ball over the allowed coordinates, then respect the bounds."""
+        if self.basis is not None:
+            shape = (*x.shape[: -self.event], x.shape[-self.event : -1].numel() * self.basis.shape[0])
+            inner = self.ball.sample(shape, rng, x).view(*x.shape[:-1], -1)
+            return self.project(inner @ self.basis.to(x), x)
         if self.support is None:
             draw = self.ball.sample(self._flat(x).shape, rng, x).view_as(x)
             return self.project(draw, x)

@@ -116,8 +116,8 @@ class PatchFig3(Spec):
 
     def model_post_init(self, context: object) -> None:
         """Refuse combinations that have no meaning."""
-        along = self.norm != "Linf" or self.law.frame == "axes"
-        require(along, "ℓ∞ needs features along the axes (Def. 2.1)", f"frame={self.law.frame}", "use frame=axes or norm=L2")
+        along = self.norm == "L2" or self.law.frame == "axes"
+        require(along, "norms other than ℓ2 need features along the axes (Def. 2.1)", f"norm={self.norm}", "use frame=axes or norm=L2")
         require(len(self.arms) > 0, "arms must not be empty", "arms=[]", "name standard, adversarial or both")
         for training in (self.standard, self.adversarial):
             fits = training.batch_size is None or training.batch_size <= self.train_size
@@ -132,12 +132,14 @@ class PatchFig3(Spec):
         return Ascent(objective=adv.objective, step_size=adv.step_size, eps=self.eps, norm=self.norm, clip=adv.clip)
 
     def threat(self, name: str, eps: float | None = None) -> Threat:
-        """`full-ball`, or `feature-span`: only the coordinates of the features may change."""
-        support = None
-        if name == "feature-span":
-            u, v = self.law.features(self.torch_dtype)
-            support = torch.cat([u, v]).abs().sum(0)
-        return Threat(self.norm, self.eps if eps is None else eps, event=2, support=support, name=name)
+        """`full-ball`, or `feature-span`: only what lies in the span of the features may change."""
+        radius = self.eps if eps is None else eps
+        if name == "full-ball":
+            return Threat(self.norm, radius, event=2)
+        span = torch.cat(self.law.features(self.torch_dtype))
+        if self.law.frame == "axes":
+            return Threat(self.norm, radius, event=2, support=span.sum(0), name=name)
+        return Threat(self.norm, radius, event=2, basis=span, name=name)
 
 
 class Data:
