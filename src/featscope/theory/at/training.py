@@ -142,7 +142,7 @@ CLAIMS = (
             *_adversarial("literal", LITERAL, "η = 0.1, T = 1000, patch clip"),
             *_adversarial("coordinate", COORDINATE, "η = 1, coordinate clip"),
             *_adversarial("masked", MASKED, "η = 10, coordinate clip, where the loss saturates"),
-            *_adversarial("pgd", PGD_TRAINING, "η = 1, PGD with five steps as the training attack"),
+            *_adversarial("pgd", PGD_TRAINING, "η = 1, PGD with three steps as the training attack, one seed"),
         ),
     ),
     Claim(
