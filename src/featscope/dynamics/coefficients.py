@@ -16,6 +16,7 @@ from torch import Tensor
 from featscope.core.errors import require
 from featscope.core.losses import CROSS_ENTROPY
 from featscope.dynamics.trajectory import Step
+from featscope.laws.compact import bartlett
 from featscope.laws.patches import PatchBatch
 from featscope.nets.activations import smoothed_relu, smoothed_relu_slope
 from featscope.nets.patch_cnn import PatchNetSpec
@@ -134,10 +135,7 @@ def draw(runs: int, k: int, m: int, d: int, sigma_0: float, rng: torch.Generator
     start = torch.zeros(runs, dtype=torch.float64)
     if not gram:
         return Coefficients(along[0], along[1], eye, torch.zeros_like(eye), start)
-    lower = torch.randn(runs, size, size, generator=rng, dtype=torch.float64).tril(-1)
-    shape = (0.5 * (d - 2 * k - torch.arange(size, dtype=torch.float64))).expand(runs, -1)
-    diagonal = (2 * torch._standard_gamma(shape.contiguous(), generator=rng)).sqrt()
-    factor = sigma_0 * (lower + torch.diag_embed(diagonal))
+    factor = sigma_0 * torch.stack([bartlett(size, d - 2 * k, rng) for _ in range(runs)])
     return Coefficients(along[0], along[1], eye, factor @ factor.mT, start)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from featscope.core.errors import unknown
-from featscope.experiments import patch_fig3, patch_minima, patch_recursion, patch_scaling
+from featscope.experiments import patch_fig3, patch_minima, patch_noise, patch_recursion, patch_scaling
 from featscope.experiments.spec import Experiment
 
 _ALL: tuple[Experiment[Any], ...] = (
@@ -13,6 +13,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     *patch_minima.EXPERIMENTS,
     *patch_scaling.EXPERIMENTS,
     *patch_recursion.EXPERIMENTS,
+    *patch_noise.EXPERIMENTS,
 )
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {plan.name: plan for plan in _ALL}

@@ -191,9 +191,28 @@ def recursion(run: Run) -> Figure:
     return figure
 
 
+def noise(run: Run) -> Figure:
+    """Noise correlation, winner and loser at the end of standard training against d."""
+    figure, axes = panels(1, 1, 4.6, 3.4)
+    ax = axes[0, 0]
+    d = np.array([float(key.removeprefix("d=")) for key in run.summary])
+    for column, color, name in (
+        ("v", NON_ROBUST, "smallest max B"),
+        ("u", ROBUST, "largest A"),
+        ("noise_max", GREY, "largest |⟨w, ξ⟩| over training"),
+    ):
+        ax.plot(d, [run.summary[key][column] for key in run.summary], color=color, marker="o", markersize=3, label=name)
+    ax.plot(d, 3 / np.sqrt(d), color=GREY, linestyle=":", label="slope −1/2")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    finish(ax, "standard training on a compact copy", "d", "correlation (mean over seeds)")
+    return figure
+
+
 FIGURES: dict[str, dict[str, Callable[[Run], Any]]] = {
     "patch-fig3": {"figure-3": figure_3, "inside": inside, "radii": radii},
     "patch-minima": {"minima": minima},
     "patch-scaling": {"scaling": scaling},
     "patch-recursion": {"recursion": recursion},
+    "patch-noise": {"noise": noise},
 }

@@ -20,6 +20,7 @@ PGD_TRAINING = Need("patch-fig3", {**SIDE, "seeds": [0], "adversarial.attack_ste
 MINIMA = Need("patch-minima")
 SCALING = Need("patch-scaling")
 RECURSION = Need("patch-recursion")
+NOISE = Need("patch-noise")
 
 ASSUMPTION = ("Assumption 2.3 and the choices of B.3",)
 

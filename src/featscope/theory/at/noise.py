@@ -8,8 +8,20 @@ import polars as pl
 
 from featscope.core.stats import Interval
 from featscope.core.store import Run
-from featscope.theory.at.needs import COORDINATE, FIG3
-from featscope.theory.claim import CONSTANT, Claim, Finding, Judge, Reading, Runs, Verdict, at_least, at_most
+from featscope.theory.at.needs import COORDINATE, FIG3, NOISE
+from featscope.theory.claim import (
+    CONSTANT,
+    Claim,
+    Finding,
+    Judge,
+    Reading,
+    Runs,
+    Verdict,
+    at_least,
+    at_most,
+    exponent_at_most,
+    out_of_scope,
+)
 from featscope.theory.reads import last_rows, numbers
 
 #: Õ(f) at one finite setting: at most f·log d.
@@ -43,6 +55,14 @@ def _noise_small(arm: str) -> Judge:
         return at_most(_spread(worst), math.log(d) / math.sqrt(d), rule=TILDE, at_initialisation=max(start), growth=max(worst) / max(start))
 
     return judge
+
+
+def _noise_in_d(runs: Runs) -> Finding:
+    """The largest noise correlation over training as a power of d, at a fixed number of points."""
+    rows = runs["run"].rows.group_by("d", "run").agg(pl.col("noise_max").max()).group_by("d").agg(pl.col("noise_max").median()).sort("d")
+    finding = exponent_at_most(rows["d"].to_list(), rows["noise_max"].to_list(), -0.5, median=rows["noise_max"].to_list())
+    n = runs["run"].spec["spec"]["train_size"]
+    return out_of_scope([f"N = poly(d): N is {n} at every d, and a point's own noise is learned in proportion to 1/N"], finding)
 
 
 def _noise_update(runs: Runs) -> Finding:
@@ -114,6 +134,7 @@ CLAIMS = (
         "Lemma E.3",
         "Under standard training ⟨w, ξ_p⟩ stays Õ(1/√d) on all training patches.",
         Reading("figure-3", "largest over neurons, patches and recorded steps", {"run": FIG3}, _noise_small("standard")),
+        Reading("fixed-N-in-d", "exponent in d up to 10⁹ with N fixed, by compact copies in law", {"run": NOISE}, _noise_in_d),
     ),
     _claim(
         "LE.4",
