@@ -136,36 +136,44 @@ def _along(ax: Axes, rows: pl.DataFrame, x: str, lines: list[tuple[str, str, str
 
 
 def scaling(run: Run) -> Figure:
-    """The loser's correlation when the winner reaches its threshold, against d."""
+    """The loser's correlation when the winner reaches its threshold, against d; where it does not, the winner's correlation at rest."""
     arms = [a for a in ("standard", "features-only", "two-sided", "as-printed") if f"{a}-events" in run.rows["part"].unique().to_list()]
-    figure, axes = panels(1, len(arms), 3.8, 3.2)
+    figure, axes = panels(1, len(arms), 3.9, 3.2)
     for ax, arm in zip(axes[0], arms, strict=True):
         events = run.part(f"{arm}-events")
-        which, loser = (0, "A") if arm == "standard" else (1, "B")
-        happened = events.filter((pl.col("event") == which) & pl.col("happened"))
-        if happened.height:
-            grouped = (
-                happened.group_by("d")
-                .agg(
-                    pl.col(loser).median().alias("mid"), pl.col(loser).quantile(0.1).alias("low"), pl.col(loser).quantile(0.9).alias("high")
-                )
-                .sort("d")
-            )
-            d = grouped["d"].to_numpy()
-            ax.fill_between(d, grouped["low"].to_numpy(), grouped["high"].to_numpy(), color=NON_ROBUST, alpha=0.2)
-            ax.plot(d, grouped["mid"].to_numpy(), color=NON_ROBUST, marker="o", markersize=3, label=f"max {loser} then (median, 10–90 %)")
-            if arm == "standard":
-                ax.plot(d, 2 / np.sqrt(d), color=GREY, linestyle=":", label="slope −1/2")
-            else:
-                c0 = float(run.spec["spec"]["c0"])
-                ax.plot(d, d ** (-c0 / 3), color=GREY, linestyle=":", label="slope −c0/3")
-                ax.plot(d, d**-c0, color=GREY, linestyle="--", label="slope −c0 (Lemma D.24)")
-        share = happened.height / max(events.filter(pl.col("event") == which).height, 1)
+        which, loser, winner = (0, "A", "B") if arm == "standard" else (1, "B", "A")
+        events = events.filter(pl.col("event") == which)
+        happened = events.filter(pl.col("happened"))
+        share = happened.height / max(events.height, 1)
+        if share >= 0.5:
+            d = _band(ax, happened, loser, NON_ROBUST, f"max {loser} when {winner} arrives (median, 10–90 %)")
+        else:
+            last = run.part(arm).sort("step").group_by("run", maintain_order=True).last()
+            d = _band(ax, last.with_columns(pl.col("u").list.max().alias("A")), "A", ROBUST, "max A at rest (median, 10–90 %)")
+        _guides(ax, d, None if arm == "standard" or share < 0.5 else float(run.spec["spec"]["c0"]))
         ax.set_xscale("log")
-        if happened.height:
-            ax.set_yscale("log")
-        finish(ax, f"{arm}: event reached in {share:.0%}", "d", "loser's correlation", legend=bool(happened.height))
+        ax.set_yscale("log")
+        finish(ax, f"{arm}: threshold reached in {share:.0%}", "d", "correlation")
     return figure
+
+
+def _band(ax: Axes, rows: pl.DataFrame, column: str, color: str, label: str) -> np.ndarray:
+    value = pl.col(column)
+    grouped = (
+        rows.group_by("d").agg(value.median().alias("mid"), value.quantile(0.1).alias("low"), value.quantile(0.9).alias("high")).sort("d")
+    )
+    d = grouped["d"].to_numpy()
+    ax.fill_between(d, np.maximum(grouped["low"].to_numpy(), 1e-6), grouped["high"].to_numpy(), color=color, alpha=0.2)
+    ax.plot(d, grouped["mid"].to_numpy(), color=color, marker="o", markersize=3, label=label)
+    return np.asarray(d)
+
+
+def _guides(ax: Axes, d: np.ndarray, c0: float | None) -> None:
+    if c0 is None:
+        ax.plot(d, 2 / np.sqrt(d), color=GREY, linestyle=":", label="slope −1/2")
+        return
+    ax.plot(d, d ** (-c0 / 3), color=GREY, linestyle=":", label="slope −c0/3")
+    ax.plot(d, d**-c0, color=GREY, linestyle="--", label="slope −c0 (Lemma D.24)")
 
 
 def recursion(run: Run) -> Figure:
