@@ -1,0 +1,53 @@
+"""CGRO's geometry-inspired transferable attack, equation (A), for any target classifier g."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from featscope.attacks.threat import Threat
+from featscope.core.errors import require
+from featscope.core.pullback import Model, linearise
+
+
+def linear_target(x: Tensor) -> Tensor:
+    """The paper's g(X) = ⟨w*, X[signal(X)]⟩ as logits (−g/2, g/2): the signal patch is the only one with a component along w*."""
+    along = x[..., 0]
+    found = along.abs().argmax(-1, keepdim=True)
+    g = along.gather(-1, found)[..., 0]
+    return torch.stack([-g / 2, g / 2], -1)
+
+
+@dataclass(frozen=True, eq=False)
+class GTA:
+    """X − γ g(X)/‖∇g(X)‖ · ∇g(X), brought back into the threat.
+
+    ``printed`` divides by ‖∇g‖ as (A) is printed; ``geometric`` by ‖∇g‖², the step to the tangent plane's zero. They agree for a target
+    with unit gradient such as the paper's. The target's score is the difference of its two logits.
+    """
+
+    target: Model
+    gamma: float
+    scaling: Literal["printed", "geometric"] = "printed"
+
+    def __post_init__(self) -> None:
+        require(self.gamma > 0, "γ must be positive", f"gamma={self.gamma}", "raise gamma")
+
+    @property
+    def name(self) -> str:
+        """The attack's name."""
+        return "gta"
+
+    def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:
+        """Return the perturbation; the attacked model and the label are not looked at, which is what makes it transferable."""
+        logits, pull = linearise(self.target, x)
+        score = logits[..., 1] - logits[..., 0]
+        sides = torch.stack([-torch.ones_like(score), torch.ones_like(score)], -1)
+        gradient = pull(sides)
+        size = threat.ball.norm(gradient.flatten(-threat.event)) if threat.norm == "L2" else gradient.flatten(-threat.event).norm(dim=-1)
+        scale = score / size.clamp(min=1e-300) ** (1 if self.scaling == "printed" else 2)
+        step = -self.gamma * scale[(...,) + (None,) * threat.event] * gradient
+        return threat.project(step, x)
