@@ -19,7 +19,7 @@ from torch import Tensor
 
 from featscope.dynamics.trajectory import Step
 from featscope.laws.signal import Instance, SignalLaw
-from featscope.nets.cubic_cnn import input_gradient, output, weight_gradient
+from featscope.nets.cubic_cnn import input_gradient, weight_pullback
 
 Perturb = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -149,8 +149,8 @@ def descent_step(x: Tensor, y: Tensor, eta: float, lam: float, perturb: Perturb 
 
     def step(state: Weights, t: int) -> Weights:
         points = both if both is not None else torch.cat([x, perturb(state.w, x, y)], -3)  # type: ignore[operator]
-        pull = -labels * torch.sigmoid(-labels * output(state.w, points)) * scale
-        return Weights(state.w - eta * weight_gradient(state.w, points, pull))
+        f, pull = weight_pullback(state.w, points)
+        return Weights(state.w - eta * pull(-labels * torch.sigmoid(-labels * f) * scale))
 
     return step
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from featscope.core.store import Folder, Json
+from featscope.core.store import Folder, Json, Part, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.signal import (
     Components,
@@ -225,16 +225,30 @@ def stages(spec: SignalStages, last: Sequence[Mapping[str, Any]], kernel: Kernel
     }
 
 
-def run_stages(spec: SignalStages, folder: Folder) -> Json:
-    """Train, find the stages, and read robustness in every way."""
+class Trained(NamedTuple):
+    """A finished training: what it started from, its kernel, the last rows of all runs that stayed finite, the last state."""
+
+    instance: Instance
+    kernel: Kernel
+    last: Rows
+    state: Components
+
+
+def train(spec: SignalStages, keep: Part, stop: Callable[[Components, int], bool] | None = None) -> Trained:
+    """Run the recursions for all seeds at once."""
     instance = stack([spec.instance(seed) for seed in spec.seeds])
     kernel = Kernel.of(instance)
-    fresh = Fresh(spec, instance, kernel)
-    step, observe = recursion_step(kernel, spec.objective), observer(spec, kernel, fresh)
-    start = kernel.start(spec.n)
-    done = trajectory(step, start, spec.steps, observe, spec.every, runs=spec.seeds, keep=folder.part("training"))
-    last = [row for row in done.rows if row["step"] == spec.steps]
-    weights = kernel.weights(instance.w, done.state)
+    observe = observer(spec, kernel, Fresh(spec, instance, kernel))
+    step, start = recursion_step(kernel, spec.objective), kernel.start(spec.n)
+    done = trajectory(step, start, spec.steps, observe, spec.every, runs=spec.seeds, keep=keep, stop=stop)
+    end = done.rows[-1]["step"]
+    return Trained(instance, kernel, [row for row in done.rows if row["step"] == end], done.state)
+
+
+def run_stages(spec: SignalStages, folder: Folder) -> Json:
+    """Train, find the stages, and read robustness in every way."""
+    instance, kernel, last, state = train(spec, folder.part("training"))
+    weights = kernel.weights(instance.w, state)
     summary: Json = {key: sum(row[key] for row in last) / len(last) for key in ACCURACIES}
     summary |= {"alpha3_U": sum(row["signal"] for row in last) / len(last), **stages(spec, last, kernel)}
     summary |= {f"V_{key}": [row[f"V_{key}"] for row in last] for key in ("min", "median", "max", "fresh_rms")}

@@ -23,10 +23,15 @@ def output(w: Tensor, x: Tensor) -> Tensor:
     return projections(w, x).pow(3).sum((-1, -2))
 
 
-def weight_gradient(w: Tensor, x: Tensor, cotangent: Tensor) -> Tensor:
-    """Σ_i c_i ∂f(X_i)/∂w_r = 3 Σ_ij c_i z_ijr² X_i[j], (…, m, d)."""
-    pulled = 3 * cotangent[..., None, None] * projections(w, x).square()
-    return pulled.flatten(-3, -2).mT @ x.flatten(-3, -2)
+def weight_pullback(w: Tensor, x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """f_W(X) and the map c ↦ Σ_i c_i ∂f(X_i)/∂w_r = 3 Σ_ij c_i z_ijr² X_i[j], (…, m, d), which uses z a second time."""
+    z = projections(w, x)
+    squares = z * z
+
+    def pull(cotangent: Tensor) -> Tensor:
+        return (3 * cotangent[..., None, None] * squares).flatten(-3, -2).mT @ x.flatten(-3, -2)
+
+    return (squares * z).sum((-1, -2)), pull
 
 
 def input_gradient(w: Tensor, x: Tensor, cotangent: Tensor) -> Tensor:

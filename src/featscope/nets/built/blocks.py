@@ -1,0 +1,121 @@
+"""Building blocks with exact error bounds: clamp, absolute value, maximum, Yarotsky's square and product, soft indicators.
+
+Yarotsky (2017), Propositions 2 and 3: with the tooth g(x) = 2x on [0, ½], 2 − 2x on [½, 1] and g_s its s-fold composition,
+q_n(x) = x − Σ_{s≤n} g_s(x)/4^s interpolates x² at the multiples of 2^−n, hence 0 ≤ q_n(x) − x² ≤ 4^−(n+1) on [0, 1].
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from featscope.core.errors import require_at_least
+from featscope.nets.built.graph import Graph, Wire
+
+F64 = torch.float64
+
+
+def clamp(graph: Graph, wire: Wire, low: float, high: float) -> Wire:
+    """min(max(wire, low), high) = low + ReLU(x − low) − ReLU(x − high): at most 6 parameters a coordinate, fewer where a bound is 0."""
+    up = graph.relu(graph.affine((wire, 1.0), bias=-low))
+    down = graph.relu(graph.affine((wire, 1.0), bias=-high))
+    return graph.affine((up, 1.0), (down, -1.0), bias=low)
+
+
+def absolute(graph: Graph, wire: Wire) -> Wire:
+    """|x| = ReLU(x) + ReLU(−x): 4 parameters a coordinate."""
+    return graph.affine((graph.relu(graph.affine((wire, 1.0))), 1.0), (graph.relu(graph.affine((wire, -1.0))), 1.0))
+
+
+def maximum(graph: Graph, left: Wire, right: Wire) -> Wire:
+    """max(a, b) = a + ReLU(b − a), with a skip connection: 4 parameters a coordinate."""
+    rise = graph.relu(graph.affine((right, 1.0), (left, -1.0)))
+    return graph.affine((left, 1.0), (rise, 1.0))
+
+
+def select(graph: Graph, wire: Wire, indices: Tensor) -> Wire:
+    """The coordinates ``indices`` of a wire (one parameter each)."""
+    rows = torch.arange(len(indices))
+    return graph.entries(len(indices), (wire, rows, indices, torch.ones(len(indices), dtype=F64)))
+
+
+def largest(graph: Graph, wire: Wire, groups: int) -> Wire:
+    """The maximum of each of ``groups`` equal blocks of a wire, by a tree of pairwise maxima."""
+    width = wire.size // groups
+    while width > 1:
+        half = width // 2
+        base = torch.arange(groups)[:, None] * width
+        left = select(graph, wire, (base + torch.arange(half)).flatten())
+        right = select(graph, wire, (base + half + torch.arange(half)).flatten())
+        best = maximum(graph, left, right)
+        if width % 2:
+            odd = graph.entries(groups, (wire, torch.arange(groups), base[:, 0] + width - 1, torch.ones(groups, dtype=F64)))
+            wire = _join(graph, best, odd, groups, half)
+        else:
+            wire = best
+        width = half + width % 2
+    return wire
+
+
+def _join(graph: Graph, many: Wire, one: Wire, groups: int, width: int) -> Wire:
+    block = torch.arange(groups)[:, None] * (width + 1)
+    places = (block + torch.arange(width)).flatten()
+    ones = torch.ones
+    return graph.entries(
+        groups * (width + 1),
+        (many, places, torch.arange(many.size), ones(many.size, dtype=F64)),
+        (one, block[:, 0] + width, torch.arange(groups), ones(groups, dtype=F64)),
+    )
+
+
+def square(graph: Graph, wire: Wire, levels: int) -> Wire:
+    """q_n(x) for x in [0, 1], coordinate by coordinate; see :func:`square_error`. 8n + 1 − 3·1{n>0}… parameters, see docs/ep.md."""
+    require_at_least("levels", levels, 1)
+    tooth, terms = wire, [(wire, 1.0)]
+    for s in range(1, levels + 1):
+        up = graph.relu(graph.affine((tooth, 1.0)))
+        down = graph.relu(graph.affine((tooth, 1.0), bias=-0.5))
+        tooth = graph.affine((up, 2.0), (down, -4.0))
+        terms.append((tooth, -(4.0**-s)))
+    return graph.affine(*terms)
+
+
+def square_parameters(levels: int) -> int:
+    """Parameters of :func:`square` for one coordinate: 5 for each tooth (1 + 2 + 2), one skip each and one for x itself."""
+    return 6 * levels + 1
+
+
+def square_error(levels: int) -> float:
+    """0 ≤ q_n(x) − x² ≤ 4^−(n+1) on [0, 1]."""
+    return 4.0 ** -(levels + 1)
+
+
+def levels_for(error: float) -> int:
+    """The least n with 4^−(n+1) ≤ error."""
+    return max(1, math.ceil(math.log(1 / error, 4) - 1)) if error < 1 else 1
+
+
+def product(graph: Graph, left: Wire, right: Wire, bound: float, levels: int) -> Wire:
+    """xy for |x|, |y| ≤ B as 2B²(q(|x+y|/2B) − q(|x|/2B) − q(|y|/2B)); exactly 0 where a factor is 0.
+
+    Signed factors are covered by the absolute values. The error is at most 4B²·4^−(n+1), see :func:`product_error`.
+    """
+    scale = 1 / (2 * bound)
+    total = absolute(graph, graph.affine((left, scale), (right, scale)))
+    one, two = absolute(graph, graph.affine((left, scale))), absolute(graph, graph.affine((right, scale)))
+    squares = [square(graph, wire, levels) for wire in (total, one, two)]
+    both = 2 * bound**2
+    return graph.affine((squares[0], both), (squares[1], -both), (squares[2], -both))
+
+
+def product_error(bound: float, levels: int) -> float:
+    """The error e = q(·) − (·)² lies in [0, 4^−(n+1)] for each square, so the product is off by at most 2B²·2·4^−(n+1)."""
+    return 4 * bound**2 * square_error(levels)
+
+
+def soft_indicator(graph: Graph, wire: Wire, low: float, high: float) -> Wire:
+    """1 up to ``low``, 0 from ``high`` on, linear between: ReLU(1 − ReLU(t − low)/(high − low)), two neurons."""
+    over = graph.relu(graph.affine((wire, 1.0), bias=-low))
+    return graph.relu(graph.affine((over, -1 / (high - low)), bias=1.0))
