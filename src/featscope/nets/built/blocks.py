@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
 
 from featscope.core.errors import require_at_least
 from featscope.nets.built.graph import Graph, Wire
@@ -35,43 +34,25 @@ def maximum(graph: Graph, left: Wire, right: Wire) -> Wire:
     return graph.affine((left, 1.0), (rise, 1.0))
 
 
-def select(graph: Graph, wire: Wire, indices: Tensor) -> Wire:
-    """The coordinates ``indices`` of a wire (one parameter each)."""
-    rows = torch.arange(len(indices))
-    return graph.entries(len(indices), (wire, rows, indices, torch.ones(len(indices), dtype=F64)))
-
-
 def largest(graph: Graph, wire: Wire, groups: int) -> Wire:
-    """The maximum of each of ``groups`` equal blocks of a wire, by a tree of pairwise maxima."""
+    """The maximum of each of ``groups`` equal blocks of a wire, by a tree of pairs max(a, b) = a + ReLU(b − a), 4 parameters a pair."""
     width = wire.size // groups
     while width > 1:
-        half = width // 2
-        base = torch.arange(groups)[:, None] * width
-        left = select(graph, wire, (base + torch.arange(half)).flatten())
-        right = select(graph, wire, (base + half + torch.arange(half)).flatten())
-        best = maximum(graph, left, right)
-        if width % 2:
-            odd = graph.entries(groups, (wire, torch.arange(groups), base[:, 0] + width - 1, torch.ones(groups, dtype=F64)))
-            wire = _join(graph, best, odd, groups, half)
-        else:
-            wire = best
-        width = half + width % 2
+        half, kept = width // 2, width - width // 2
+        start = torch.arange(groups)[:, None] * width
+        left, right = (start + torch.arange(half)).flatten(), (start + kept + torch.arange(half)).flatten()
+        pairs, ones = torch.arange(groups * half), torch.ones(groups * half, dtype=F64)
+        rise = graph.relu(graph.entries(groups * half, (wire, pairs, right, ones), (wire, pairs, left, -ones)))
+        places = (torch.arange(groups)[:, None] * kept + torch.arange(half)).flatten()
+        all_places, all_left = torch.arange(groups * kept), (start + torch.arange(kept)).flatten()
+        unit = torch.ones(groups * kept, dtype=F64)
+        wire = graph.entries(groups * kept, (wire, all_places, all_left, unit), (rise, places, pairs, ones))
+        width = kept
     return wire
 
 
-def _join(graph: Graph, many: Wire, one: Wire, groups: int, width: int) -> Wire:
-    block = torch.arange(groups)[:, None] * (width + 1)
-    places = (block + torch.arange(width)).flatten()
-    ones = torch.ones
-    return graph.entries(
-        groups * (width + 1),
-        (many, places, torch.arange(many.size), ones(many.size, dtype=F64)),
-        (one, block[:, 0] + width, torch.arange(groups), ones(groups, dtype=F64)),
-    )
-
-
 def square(graph: Graph, wire: Wire, levels: int) -> Wire:
-    """q_n(x) for x in [0, 1], coordinate by coordinate; see :func:`square_error`. 8n + 1 − 3·1{n>0}… parameters, see docs/ep.md."""
+    """q_n(x) for x in [0, 1], coordinate by coordinate, off by at most :func:`square_error`."""
     require_at_least("levels", levels, 1)
     tooth, terms = wire, [(wire, 1.0)]
     for s in range(1, levels + 1):
@@ -83,7 +64,7 @@ def square(graph: Graph, wire: Wire, levels: int) -> Wire:
 
 
 def square_parameters(levels: int) -> int:
-    """Parameters of :func:`square` for one coordinate: 5 for each tooth (1 + 2 + 2), one skip each and one for x itself."""
+    """Parameters of :func:`square` for one coordinate: 5 for each tooth (1 + 2 + 2), one skip for each and one for x itself."""
     return 6 * levels + 1
 
 

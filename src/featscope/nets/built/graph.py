@@ -33,6 +33,7 @@ class Term:
     rows: Tensor
     columns: Tensor
     values: Tensor
+    diagonal: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class Graph:
                 size = weight.shape[0]
             else:
                 index = torch.arange(wire.size)
-                stored.append(Term(wire.index, index, index, torch.full((wire.size,), float(weight), dtype=F64)))
+                stored.append(Term(wire.index, index, index, torch.full((wire.size,), float(weight), dtype=F64), diagonal=True))
                 size = wire.size
         require(size is not None, "an affine node without terms needs a size", "size=None", "give size")
         width = size or 0
@@ -132,16 +133,16 @@ class Graph:
 
     def values(self, x: Tensor) -> list[Tensor]:
         """All node values at points x (…, inputs)."""
-        found = [x]
+        found = [x.reshape(-1, self.inputs).mT]
         for node in self.nodes:
             if isinstance(node, Relu):
                 found.append(found[node.source].relu())
                 continue
-            total = node.bias.to(x).expand(*x.shape[:-1], node.size).clone()
+            total = node.bias.to(x)[:, None].expand(-1, found[0].shape[1])
             for term in node.terms:
-                total.index_add_(-1, term.rows, found[term.source].index_select(-1, term.columns) * term.values.to(x))
+                total = total + _apply(term, node.size, found[term.source])
             found.append(total)
-        return found
+        return [value.mT.reshape(*x.shape[:-1], value.shape[0]) for value in found]
 
     def __call__(self, x: Tensor) -> Tensor:
         """The output at points x (…, inputs)."""
@@ -167,6 +168,14 @@ class Graph:
     def module(self) -> BuiltNet:
         """The network as a torch module with the same parameters."""
         return BuiltNet(self)
+
+
+def _apply(term: Term, rows: int, source: Tensor) -> Tensor:
+    values = term.values.to(source)
+    if term.diagonal:
+        return values[:, None] * source
+    places = torch.stack([term.rows, term.columns])
+    return torch.sparse_coo_tensor(places, values, (rows, source.shape[0]), check_invariants=False) @ source
 
 
 def _enclose_affine(node: Affine, found: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
@@ -224,7 +233,7 @@ def append(graph: Graph, other: Graph, source: Wire) -> Wire:
         if isinstance(node, Relu):
             wire = graph.relu(Wire(place[node.source], node.size))
         else:
-            terms = tuple(Term(place[t.source], t.rows, t.columns, t.values) for t in node.terms)
+            terms = tuple(Term(place[t.source], t.rows, t.columns, t.values, t.diagonal) for t in node.terms)
             wire = graph._add(Affine(node.size, terms, node.bias))
         place[index] = wire.index
     return graph.last if other.nodes else source
