@@ -1,46 +1,55 @@
 """A certified lower bound for cubic networks (CGRO's (M)) under ℓ2 perturbations.
 
-With z_j = W X[j] and a_j = W ξ_j the output changes by Σ_j Σ_r (3 z_jr² a_jr + 3 z_jr a_jr² + a_jr³). For ‖ξ‖₂ ≤ ρ, spread over the patches
-that may change, the three sums are bounded by their dual norms:
+Let t_jr = y⟨w_r, X[j]⟩ and a_jr = y⟨w_r, ξ_j⟩ for a perturbation with ‖ξ‖₂ ≤ ρ, so that y·f(X + ξ) = Σ_jr (t_jr + a_jr)³. Two facts bound the a's:
+|a_jr| ≤ ‖w_r‖ρ, and with C the matrix of the weights' cosines and κ = λ_max(C),
 
-    linear     3ρ · (Σ_j ‖Wᵀ z_j²‖²)^½
-    quadratic  3ρ² · max_j λ⁺(∓ Wᵀ diag(z_j) W)
-    cubic      ρ³ · max_r ‖w_r‖ · ‖W‖²_op          since Σ|a_r|³ ≤ max|a_r| · Σ a_r²
+    Σ_jr a_jr² / (‖w_r‖² κ) ≤ ρ²,          since diag(1/(‖w_r‖²κ)) ⪯ (WWᵀ)⁻¹ on the range of W.
+
+For every multiplier μ ≥ 0 weak duality then gives
+
+    y·f(X + ξ) ≥ Σ_jr min_{|a| ≤ ‖w_r‖ρ} [(t_jr + a)³ + μ a²/(‖w_r‖²κ)] − μρ²
+
+whose one-dimensional minima are in closed form. The largest of these bounds over a fixed set of μ is returned. Unlike a bound by Taylor
+coefficients it keeps the helpful curvature of a large t³.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
-from featscope.nets.cubic_cnn import output, projections
+from featscope.nets.cubic_cnn import projections
+
+#: multipliers in units of the size of the problem; any choice is valid, more of them only tighten the bound.
+MULTIPLIERS = tuple(10 ** (k / 8) for k in range(-24, 33))
 
 
-class Margins(NamedTuple):
-    """y·f(X) and the coefficients of its guaranteed loss: margin(ρ) ≥ value − first·ρ − second·ρ² − third·ρ³."""
-
-    value: Tensor
-    first: Tensor
-    second: Tensor
-    third: Tensor
-
-    def at(self, radius: float) -> Tensor:
-        """A lower bound of min y·f over the ball of this radius."""
-        return self.value - self.first * radius - self.second * radius**2 - self.third * radius**3
+def _least(t: Tensor, bound: Tensor, nu: Tensor) -> Tensor:
+    """min over |a| ≤ b of (t + a)³ + ν a²: the ends, or where 3s² + 2νs − 2νt = 0 for s = t + a."""
+    root = (nu * nu + 6 * nu * t).clamp(min=0).sqrt()
+    candidates = [bound, -bound, ((-nu + root) / 3 - t), ((-nu - root) / 3 - t)]
+    best = torch.full_like(t, torch.inf)
+    for a in candidates:
+        inside = torch.maximum(torch.minimum(a, bound), -bound)
+        best = torch.minimum(best, (t + inside).pow(3) + nu * inside * inside)
+    return best
 
 
-def certificate(w: Tensor, x: Tensor, y: Tensor, movable: Tensor | None = None) -> Margins:
-    """Bounds for one network w (m, d) at points x (N, P, d); ``movable`` (P,) says which patches may be perturbed."""
-    z = projections(w, x)
-    allowed = torch.ones(x.shape[-2], dtype=torch.bool) if movable is None else movable.bool()
-    slopes = (z.square() @ w).norm(dim=-1) * allowed
-    gram = w @ w.mT
-    values, vectors = torch.linalg.eigh(gram)
-    root = vectors * values.clamp(min=0).sqrt() @ vectors.mT
-    # Wᵀ diag(z) W and G^½ diag(z) G^½ (G = WWᵀ) have the same eigenvalues apart from zeros, which λ⁺ does not see.
-    curvature = torch.linalg.eigvalsh(root @ torch.diag_embed(-y[:, None, None] * z) @ root)[..., -1].clamp(min=0)
-    third = w.norm(dim=-1).max() * values[-1]
-    worst = torch.where(allowed, curvature, torch.zeros_like(curvature)).amax(-1)
-    return Margins(y * output(w, x), 3 * slopes.norm(dim=-1), 3 * worst, third.expand(len(y)))
+def certified_margin(w: Tensor, x: Tensor, y: Tensor, radius: float, movable: Tensor | None = None) -> Tensor:
+    """A lower bound of min y·f over the ℓ2 ball, for one network w (m, d) at points x (N, P, d).
+
+    ``movable`` (P,) says which patches may be perturbed.
+    """
+    t = y[:, None, None] * projections(w, x)
+    if radius == 0:
+        return t.pow(3).sum((-1, -2))
+    size = w.norm(dim=-1).clamp(min=1e-300)
+    unit = w / size[:, None]
+    kappa = torch.linalg.eigvalsh(unit @ unit.mT)[-1]
+    allowed = torch.ones(x.shape[-2]) if movable is None else movable
+    bound = (size * radius).expand_as(t) * allowed.to(t)[:, None]
+    best = torch.full_like(y, -torch.inf)
+    for scale in MULTIPLIERS:
+        nu = scale / (size.square() * kappa)
+        best = torch.maximum(best, _least(t, bound, nu.expand_as(t)).sum((-1, -2)) - scale * radius**2)
+    return best

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from featscope.attacks.certify_cubic import certificate
+from featscope.attacks.certify_cubic import certified_margin
 from featscope.attacks.evaluate import Evaluation, evaluate
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
@@ -53,7 +53,7 @@ class Case:
         """Attacked and certified accuracy over the ℓ2 ball. Random starts leave the point itself, where a small patch has no gradient."""
         attacks = (PGD(steps=20, restarts=restarts), PGD(steps=100, step_size=radius / 10, restarts=1))
         found = evaluate(self.net, self.x, self.label, Threat("L2", radius, 2), attacks, rng)
-        sure = certificate(self.w, self.x, self.y).at(radius) > 0
+        sure = certified_margin(self.w, self.x, self.y, radius) > 0
         return found, float(sure.double().mean())
 
     def noise_ball(self, radius: float, restarts: int, rng: torch.Generator) -> tuple[Evaluation, float]:
@@ -62,7 +62,7 @@ class Case:
         movable[0] = 0
         threat = Threat("L2", radius, 2, support=movable[:, None], name="noise-ball")
         found = evaluate(self.net, self.attacked, self.label, threat, (PGD(steps=20, restarts=restarts),), rng)
-        sure = certificate(self.w, self.attacked, self.y, movable).at(radius) > 0
+        sure = certified_margin(self.w, self.attacked, self.y, radius, movable) > 0
         return found, float(sure.double().mean())
 
 

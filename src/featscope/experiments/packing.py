@@ -1,0 +1,253 @@
+"""Experiments `packing` and `manifold`: how many parameters robustness costs at least and at most, and the talk's table in numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from featscope.attacks.evaluate import evaluate
+from featscope.attacks.pgd import PGD
+from featscope.attacks.threat import Threat
+from featscope.core.store import Folder, Json
+from featscope.core.streams import stream
+from featscope.experiments.spec import Experiment, Spec
+from featscope.laws.separated import ManifoldLaw, PackingLaw
+from featscope.nets.built.counting import packing_sites, parameters_needed, parameters_needed_at_depth, shattered_share
+from featscope.nets.built.fstar import cell_certificate, cells_needed, f_star, grid_network, grid_parameters, nodes
+from featscope.nets.built.graph import Graph, append
+from featscope.nets.built.robust import cgro_parameters, memorising_parameters, opposite_distance
+
+Row = dict[str, Any]
+
+
+class Packing(Spec):
+    """The packing on a hyperplane: the VC count over D, δ, μ, the law's own facts, and a trainability illustration."""
+
+    profiles = {"quick": {"train_dimensions": [2, 3], "widths": [2, 4, 8, 16], "train_steps": 300, "seeds": [0]}}
+
+    seeds: tuple[int, ...] = (0,)
+    dimensions: tuple[int, ...] = Field(default=(8, 16, 24, 32, 48, 64, 96, 128), description="D of the count")
+    deltas: tuple[float, ...] = Field(default=(0.2, 0.1, 0.01), description="δ of the count")
+    mus: tuple[float, ...] = Field(default=(0.0, 0.05, 0.1, 0.2), description="robust error μ")
+    fixed_depth: int = Field(default=3, ge=1)
+    listed: tuple[int, ...] = Field(default=(2, 3, 4, 5), description="D whose whole support is listed and checked")
+    n: int = Field(default=100, ge=1, description="N of the comparison with f_S")
+    train_dimensions: tuple[int, ...] = Field(default=(2, 3, 4), description="D of the illustration")
+    widths: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)
+    train_steps: int = Field(default=1000, ge=1)
+
+
+def count_rows(spec: Packing) -> list[Row]:
+    """n, C(μ) and the least number of parameters as functions of D, δ, μ."""
+    rows: list[Row] = []
+    for dim in spec.dimensions:
+        for delta in spec.deltas:
+            for mu in spec.mus:
+                sites = packing_sites(dim, delta)
+                row: Row = {"D": dim, "delta": delta, "mu": mu, "log10_sites": math.log10(sites), "vc_share": shattered_share(mu)}
+                row["needed"] = float(parameters_needed(sites, mu))
+                row["needed_fixed_depth"] = float(parameters_needed_at_depth(sites, mu, spec.fixed_depth))
+                levels = 8
+                row["cgro"] = cgro_parameters(spec.n, dim, levels, "Linf", 2)
+                rows.append(row)
+    return rows
+
+
+def law_rows(spec: Packing) -> list[Row]:
+    """The whole support for small D: separation, linear separability, and the clean classifier's robust error."""
+    rows: list[Row] = []
+    for dim in spec.listed:
+        law = PackingLaw(D=dim, label_seed=spec.seeds[0])
+        data = law.support()
+        margin = data.y * (data.x[:, -1] - 0.5)
+        moved = margin - law.radius
+        apart = {norm: opposite_distance(data.x, data.y, norm) for norm in ("Linf", "L2")}
+        row: Row = {"D": dim, "sites": law.sites, "radius": law.radius, "separation_Linf": apart["Linf"], "separation_L2": apart["L2"]}
+        rows.append(row | {"clean_error": float((margin <= 0).double().mean()), "linear_robust_error": float((moved <= 0).double().mean())})
+    return rows
+
+
+def _mlp(dim: int, width: int, hidden: int, rng: torch.Generator) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    size = dim
+    for _ in range(hidden):
+        layers += [nn.Linear(size, width), nn.ReLU()]
+        size = width
+    net = nn.Sequential(*layers, nn.Linear(size, 1)).double()
+    for parameter in net.parameters():
+        bound = 1 / math.sqrt(parameter.shape[-1])
+        parameter.data = (2 * torch.rand(parameter.shape, generator=rng, dtype=torch.float64) - 1) * bound
+    return net
+
+
+def trainable(law: PackingLaw, width: int, hidden: int, steps: int, seed: int) -> float:
+    """Robust training accuracy (PGD, ℓ∞) after Adam on the corners of the δ-balls and fresh interior points."""
+    data = law.support()
+    rng = stream(seed, "illustration", law.D, width, hidden)
+    net = _mlp(law.D, width, hidden, rng)
+    corners = law.radius * (2.0 * torch.cartesian_prod(*[torch.arange(2)] * law.D).view(-1, law.D).double() - 1)
+    x = (data.x[:, None] + corners).flatten(0, 1)
+    y = data.y.repeat_interleave(len(corners))
+    optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
+    plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    with torch.enable_grad():
+        for _ in range(steps):
+            inner = data.x + law.radius * (2 * torch.rand(data.x.shape, generator=rng, dtype=torch.float64) - 1)
+            points, labels = torch.cat([x, inner]), torch.cat([y, data.y])
+            loss = nn.functional.softplus(-labels * net(4 * (points - 0.5))[:, 0]).mean()
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            plan.step()
+
+    def model(points: Tensor) -> Tensor:
+        f = net(4 * (points - 0.5))[..., 0]
+        return torch.stack([-f, f], -1)
+
+    threat = Threat("Linf", law.radius, 1)
+    return evaluate(model, data.x, (data.y > 0).long(), threat, (PGD(steps=20, restarts=3),), rng).accuracy
+
+
+def illustration_rows(spec: Packing) -> list[Row]:
+    """The first width that trains to zero robust training error. An illustration of trainability, not of the lower bound."""
+    rows: list[Row] = []
+    for dim in spec.train_dimensions:
+        law = PackingLaw(D=dim, delta_share=0.6, shift_share=1 / 3, label_seed=spec.seeds[0])
+        for hidden in (1, 2):
+            for width in spec.widths:
+                found = trainable(law, width, hidden, spec.train_steps, spec.seeds[0])
+                rows.append({"D": dim, "hidden": hidden, "width": width, "robust_train": found})
+                if found == 1.0:
+                    break
+    return rows
+
+
+def run_packing(spec: Packing, folder: Folder) -> Json:
+    """Count, check the law, illustrate."""
+    counts, laws, shown = count_rows(spec), law_rows(spec), illustration_rows(spec)
+    folder.add("count", counts)
+    folder.add("law", laws)
+    folder.add("illustration", shown)
+    first: Row = {}
+    for row in shown:
+        if row["robust_train"] == 1.0:
+            first[f"D={row['D']} hidden={row['hidden']}"] = row["width"]
+        else:
+            first.setdefault(f"D={row['D']} hidden={row['hidden']}", None)
+    delta, mu = spec.deltas[0], spec.mus[-2]
+    chosen = [row for row in counts if row["delta"] == delta and row["mu"] == mu]
+    return {
+        "needed": {str(row["D"]): row["needed"] for row in chosen},
+        "cgro": {str(row["D"]): row["cgro"] for row in chosen},
+        "crossing_D": next((row["D"] for row in chosen if row["needed"] > row["cgro"]), None),
+        "delta": delta,
+        "mu": mu,
+        "first_width": first,
+        "linear_robust_error": [row["linear_robust_error"] for row in laws],
+    }
+
+
+class Manifold(Spec):
+    """The grid network behind a linear chart, over k and d, and the talk's table."""
+
+    profiles = {"quick": {"intrinsic": [2, 3], "ambient": [16, 64]}}
+
+    seeds: tuple[int, ...] = (0,)
+    intrinsic: tuple[int, ...] = Field(default=(2, 3, 4), description="k")
+    ambient: tuple[int, ...] = Field(default=(16, 64, 256), description="d")
+    test: int = Field(default=100, ge=1)
+    mu: float = Field(default=0.1, ge=0, lt=0.5)
+    table_n: int = Field(default=100, ge=1)
+
+
+def chart_network(law: ManifoldLaw, values: Tensor, cells: int) -> Graph:
+    """Read the chart, then interpolate f* on its grid: k(d+1) parameters and the grid's."""
+    graph = Graph(law.d)
+    rows, shift = law.reader()
+    chart = graph.affine((graph.x, rows), bias=shift)
+    append(graph, grid_network(values, cells, law.k), chart)
+    return graph
+
+
+def _manifold_row(spec: Manifold, k: int, d: int, seed: int) -> Row:
+    law = ManifoldLaw(k=k, d=d, seed=seed)
+    chart = law.chart.support()
+    a, b = chart.x[chart.y > 0], chart.x[chart.y < 0]
+    eps = opposite_distance(chart.x, chart.y, "Linf") / 2
+    cells = cells_needed(eps, law.chart.radius)
+    values = f_star(nodes(cells, k).double() / cells, a, b, "Linf")
+    graph = chart_network(law, values, cells)
+    test = law.sample(spec.test, stream(seed, "data", k, d))
+    sure = min(cell_certificate(values, cells, c, law.chart.radius, s) for c, s in zip(chart.x, chart.y.tolist(), strict=True))
+    module = graph.module()
+
+    def model(x: Tensor) -> Tensor:
+        f = module(x)[..., 0]
+        return torch.stack([-f, f], -1)
+
+    few = min(spec.test, 20)
+    attacks = (PGD(steps=5, restarts=1),)
+    found = evaluate(model, test.x[:few], (test.y[:few] > 0).long(), Threat("L2", law.radius, 1), attacks, stream(seed, "attack", k, d))
+    inside = bool((test.x >= 0).all() and (test.x <= 1).all())
+    row: Row = {"run": seed, "k": k, "d": d, "cells": cells, "parameters": graph.parameters, "chart_parameters": k * (d + 1)}
+    row |= {"formula": k * (d + 1) + grid_parameters(cells, k), "slack": sure, "clean_test": float((test.y * graph(test.x)[:, 0] > 0).double().mean())}
+    row |= {"attacked": found.accuracy, "radius": law.radius, "inside_cube": inside}
+    return row | {"needed": float(parameters_needed(law.chart.sites, spec.mu)), "sites": law.chart.sites}
+
+
+def table(spec: Manifold) -> list[Row]:
+    """The talk's Table 1 with our counts: N = table_n, ℓ∞, ε = .2, δ = .08, μ = `mu`."""
+    rows: list[Row] = []
+    eps, delta = 0.2, 0.08
+    cells = cells_needed(eps, delta)
+    for dim in (4, 16, 64):
+        sites = packing_sites(dim, delta)
+        rows.append({
+            "dimension": dim,
+            "train_upper": float(memorising_parameters(spec.table_n, dim, 0, "Linf")),
+            "train_lower": math.sqrt(spec.table_n * dim),
+            "general_upper_log10": math.log10(grid_parameters(cells, dim)),
+            "general_lower": float(parameters_needed(sites, spec.mu)),
+            "linear_lower": float(parameters_needed(sites, spec.mu)),
+            "standard_linear": dim + 1,
+        })
+    return rows
+
+
+def run_manifold(spec: Manifold, folder: Folder) -> Json:
+    """Build behind charts, certify, attack, and fill the table."""
+    rows = [_manifold_row(spec, k, d, seed) for seed in spec.seeds for k in spec.intrinsic for d in spec.ambient]
+    cells = table(spec)
+    folder.add("manifold", rows)
+    folder.add("table", cells)
+    return {
+        "parameters": {f"k={row['k']} d={row['d']}": row["parameters"] for row in rows},
+        "least_slack": min(row["slack"] for row in rows),
+        "clean_test": min(row["clean_test"] for row in rows),
+        "attacked": min(row["attacked"] for row in rows),
+        "table": cells,
+    }
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="packing",
+        paper="ep",
+        shows="CGRO Thm 5.3, EP: random labels on a packing; least parameters by VC counting over D, δ, μ; trainability as illustration",
+        spec=Packing,
+        run=run_packing,
+        takes={"quick": "10 s", "cpu": "40 s", "paper": "40 s"},
+    ),
+    Experiment(
+        name="manifold",
+        paper="ep",
+        shows="EP: on a k-dimensional manifold the robust network grows with exp(k), not exp(d); the talk's table in numbers",
+        spec=Manifold,
+        run=run_manifold,
+        takes={"quick": "3 s", "cpu": "15 s", "paper": "15 s"},
+    ),
+)
