@@ -63,7 +63,7 @@ def packing_for(dim: int, least_sites: int, seed: int) -> PackingLaw:
 class BuiltCgro(Spec):
     """f_S of equation (C) over D, N and the norm."""
 
-    profiles = {"quick": {"dimensions": [4, 16], "samples": [10, 30], "seeds": [0], "test": 100, "attacked": 20}}
+    profiles = {"quick": {"dimensions": [4, 8, 16], "samples": [5, 10, 30], "test": 100, "attacked": 20}}
 
     dimensions: tuple[int, ...] = Field(default=(4, 16, 64), description="D")
     samples: tuple[int, ...] = Field(default=(10, 30, 100), description="N")
@@ -135,7 +135,7 @@ def _attack(spec: BuiltCgro, seed: int, built: Robust, law: PackingLaw) -> Row:
 class BuiltMemorise(Spec):
     """EP's memorising network on random separated sets."""
 
-    profiles = {"quick": {"dimensions": [4, 16], "samples": [10, 30]}}
+    profiles = {"quick": {"dimensions": [8, 16, 32], "samples": [5, 10, 30], "seeds": [0]}}
 
     dimensions: tuple[int, ...] = (8, 16, 32, 64)
     samples: tuple[int, ...] = (10, 30, 100)
@@ -169,7 +169,7 @@ def run_memorise(spec: BuiltMemorise, folder: Folder) -> Json:
 class BuiltFstar(Spec):
     """f* and its grid network for small d."""
 
-    profiles = {"quick": {"dimensions": [2, 3], "pairs": 500}, "paper": {"dimensions": [2, 3, 4, 5]}}
+    profiles = {"quick": {"seeds": [0], "pairs": 500, "points": 50}, "paper": {"dimensions": [2, 3, 4, 5]}}
 
     dimensions: tuple[int, ...] = Field(default=(2, 3, 4), description="d")
     levels: int = Field(default=3, ge=2)

@@ -154,7 +154,7 @@ def run_packing(spec: Packing, folder: Folder) -> Json:
 class Manifold(Spec):
     """The grid network behind a linear chart, over k and d, and the talk's table."""
 
-    profiles = {"quick": {"intrinsic": [2, 3], "ambient": [16, 64]}}
+    profiles = {"quick": {"intrinsic": [2, 3], "ambient": [16, 32, 64]}}
 
     seeds: tuple[int, ...] = (0,)
     intrinsic: tuple[int, ...] = Field(default=(2, 3, 4), description="k")
