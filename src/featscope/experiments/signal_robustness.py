@@ -19,10 +19,13 @@ from featscope.attacks.threat import Threat
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.signal import weakened
+from featscope.laws.separation import conflict
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw
 from featscope.nets.cubic_cnn import CubicCNN, label_index, reduce
 
 Rows = list[dict[str, Any]]
+#: points drawn for the bound that holds for every classifier.
+CONFLICT_POINTS = 200
 
 
 class Setting(Protocol):
@@ -99,7 +102,14 @@ def readings(spec: Setting, instance: Instance, weights: Tensor, folder: Folder)
                 delta = _lift(case, found.delta, batch)
                 tensors = {"w": weights[0], "x": batch.x, "y": batch.y, "delta": delta}
     folder.add("robustness", rows, tensors)
-    return _summary(spec, rows)
+    return _summary(spec, rows) | _conflict(spec)
+
+
+def _conflict(spec: Setting) -> Json:
+    """What no classifier can do at radius δ: opposite points whose δ-balls meet, and the bound that a matching of them proves."""
+    batch = spec.law.sample(CONFLICT_POINTS, stream(spec.seeds[0], "data", "conflict"))
+    found = conflict(batch.x, label_index(batch.y), "L2", spec.law.radius)
+    return {"any_classifier": found.bound, "conflicting_pairs": found.share}
 
 
 def _summary(spec: Setting, rows: Rows) -> Json:
