@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -14,7 +15,7 @@ from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import PackingLaw, separated_sample
 from featscope.nets.built.fstar import (
     cell_certificate,
@@ -63,7 +64,7 @@ def packing_for(dim: int, least_sites: int, seed: int) -> PackingLaw:
 class BuiltCgro(Spec):
     """f_S of equation (C) over D, N and the norm."""
 
-    profiles = {"quick": {"dimensions": [4, 8, 16], "samples": [5, 10, 30], "test": 100, "attacked": 20}}
+    profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"dimensions": [4, 8, 16], "samples": [5, 10, 30], "test": 100, "attacked": 20}}
 
     dimensions: tuple[int, ...] = Field(default=(4, 16, 64), description="D")
     samples: tuple[int, ...] = Field(default=(10, 30, 100), description="N")
@@ -135,7 +136,7 @@ def _attack(spec: BuiltCgro, seed: int, built: Robust, law: PackingLaw) -> Row:
 class BuiltMemorise(Spec):
     """EP's memorising network on random separated sets."""
 
-    profiles = {"quick": {"dimensions": [8, 16, 32], "samples": [5, 10, 30], "seeds": [0]}}
+    profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"dimensions": [8, 16, 32], "samples": [5, 10, 30], "seeds": [0]}}
 
     dimensions: tuple[int, ...] = (8, 16, 32, 64)
     samples: tuple[int, ...] = (10, 30, 100)
@@ -169,7 +170,10 @@ def run_memorise(spec: BuiltMemorise, folder: Folder) -> Json:
 class BuiltFstar(Spec):
     """f* and its grid network for small d."""
 
-    profiles = {"quick": {"seeds": [0], "pairs": 500, "points": 50}, "paper": {"dimensions": [2, 3, 4, 5]}}
+    profiles: ClassVar[Mapping[str, Overrides]] = {
+        "quick": {"seeds": [0], "pairs": 500, "points": 50},
+        "paper": {"dimensions": [2, 3, 4, 5]},
+    }
 
     dimensions: tuple[int, ...] = Field(default=(2, 3, 4), description="d")
     levels: int = Field(default=3, ge=2)
@@ -226,7 +230,10 @@ def run_fstar(spec: BuiltFstar, folder: Folder) -> Json:
 
 def _worst_on_balls(delta: float, x: Tensor, y: Tensor, a: Tensor, b: Tensor, rng: torch.Generator) -> float:
     """The least y·f* found on the δ-balls: towards the nearest point of the other class, and at random corners."""
-    other = [a[torch.cdist(p[None], a, p=math.inf).argmin()] if s < 0 else b[torch.cdist(p[None], b, p=math.inf).argmin()] for p, s in zip(x, y, strict=True)]
+    other = [
+        a[torch.cdist(p[None], a, p=math.inf).argmin()] if s < 0 else b[torch.cdist(p[None], b, p=math.inf).argmin()]
+        for p, s in zip(x, y, strict=True)
+    ]
     towards = (torch.stack(other) - x).clamp(-delta, delta)
     corners = delta * (2.0 * torch.randint(0, 2, x.shape, generator=rng) - 1)
     found = [float((y * f_star(x + step, a, b, "Linf")).min()) for step in (towards, corners)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -14,7 +15,7 @@ from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import ManifoldLaw, PackingLaw
 from featscope.nets.built.counting import packing_sites, parameters_needed, parameters_needed_at_depth, shattered_share
 from featscope.nets.built.fstar import cell_certificate, cells_needed, f_star, grid_network, grid_parameters, nodes
@@ -27,7 +28,9 @@ Row = dict[str, Any]
 class Packing(Spec):
     """The packing on a hyperplane: the VC count over D, δ, μ, the law's own facts, and a trainability illustration."""
 
-    profiles = {"quick": {"train_dimensions": [2, 3], "widths": [2, 4, 8, 16], "train_steps": 300, "seeds": [0]}}
+    profiles: ClassVar[Mapping[str, Overrides]] = {
+        "quick": {"train_dimensions": [2, 3], "widths": [2, 4, 8, 16], "train_steps": 300, "seeds": [0]}
+    }
 
     seeds: tuple[int, ...] = (0,)
     dimensions: tuple[int, ...] = Field(default=(8, 16, 24, 32, 48, 64, 96, 128), description="D of the count")
@@ -154,7 +157,7 @@ def run_packing(spec: Packing, folder: Folder) -> Json:
 class Manifold(Spec):
     """The grid network behind a linear chart, over k and d, and the talk's table."""
 
-    profiles = {"quick": {"intrinsic": [2, 3], "ambient": [16, 32, 64]}}
+    profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"intrinsic": [2, 3], "ambient": [16, 32, 64]}}
 
     seeds: tuple[int, ...] = (0,)
     intrinsic: tuple[int, ...] = Field(default=(2, 3, 4), description="k")
@@ -194,7 +197,11 @@ def _manifold_row(spec: Manifold, k: int, d: int, seed: int) -> Row:
     found = evaluate(model, test.x[:few], (test.y[:few] > 0).long(), Threat("L2", law.radius, 1), attacks, stream(seed, "attack", k, d))
     inside = bool((test.x >= 0).all() and (test.x <= 1).all())
     row: Row = {"run": seed, "k": k, "d": d, "cells": cells, "parameters": graph.parameters, "chart_parameters": k * (d + 1)}
-    row |= {"formula": k * (d + 1) + grid_parameters(cells, k), "slack": sure, "clean_test": float((test.y * graph(test.x)[:, 0] > 0).double().mean())}
+    row |= {
+        "formula": k * (d + 1) + grid_parameters(cells, k),
+        "slack": sure,
+        "clean_test": float((test.y * graph(test.x)[:, 0] > 0).double().mean()),
+    }
     row |= {"attacked": found.accuracy, "radius": law.radius, "inside_cube": inside}
     return row | {"needed": float(parameters_needed(law.chart.sites, spec.mu)), "sites": law.chart.sites}
 
@@ -206,15 +213,17 @@ def table(spec: Manifold) -> list[Row]:
     cells = cells_needed(eps, delta)
     for dim in (4, 16, 64):
         sites = packing_sites(dim, delta)
-        rows.append({
-            "dimension": dim,
-            "train_upper": float(memorising_parameters(spec.table_n, dim, 0, "Linf")),
-            "train_lower": math.sqrt(spec.table_n * dim),
-            "general_upper_log10": math.log10(grid_parameters(cells, dim)),
-            "general_lower": float(parameters_needed(sites, spec.mu)),
-            "linear_lower": float(parameters_needed(sites, spec.mu)),
-            "standard_linear": dim + 1,
-        })
+        rows.append(
+            {
+                "dimension": dim,
+                "train_upper": float(memorising_parameters(spec.table_n, dim, 0, "Linf")),
+                "train_lower": math.sqrt(spec.table_n * dim),
+                "general_upper_log10": math.log10(grid_parameters(cells, dim)),
+                "general_lower": float(parameters_needed(sites, spec.mu)),
+                "linear_lower": float(parameters_needed(sites, spec.mu)),
+                "standard_linear": dim + 1,
+            }
+        )
     return rows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from pydantic import Field
@@ -24,14 +24,14 @@ from featscope.dynamics.signal import (
 )
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.signal_robustness import readings
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw, stack
 
 
 class SignalStages(Spec):
     """Training on (O) with the attack (A), by the exact recursions."""
 
-    profiles = {
+    profiles: ClassVar[Mapping[str, Overrides]] = {
         "quick": {"d": 256, "n": 10, "steps": 3000, "test": 500, "every": 50, "verify_steps": 300},
         "paper": {"seeds": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "test": 20000},
     }
@@ -163,11 +163,13 @@ def predictions(spec: SignalStages, kernel: Kernel) -> list[dict[str, float | No
     found: list[dict[str, float | None]] = []
     for index in range(len(spec.seeds)):
         up, middle = float(lead[index]), float(push[index].median())
-        found.append({
-            "T0": 1 / (1.5 * o.eta * (1 - o.lam) * o.cube * up) if up > 0 and o.lam < 1 else None,
-            "T1": 2 * spec.n / (3 * o.eta * o.lam * middle) if middle > 0 and o.lam > 0 else None,
-            "T1_order": scale,
-        })
+        found.append(
+            {
+                "T0": 1 / (1.5 * o.eta * (1 - o.lam) * o.cube * up) if up > 0 and o.lam < 1 else None,
+                "T1": 2 * spec.n / (3 * o.eta * o.lam * middle) if middle > 0 and o.lam > 0 else None,
+                "T1_order": scale,
+            }
+        )
     return found
 
 
@@ -199,7 +201,7 @@ def verify(spec: SignalStages, instance: Instance, folder: Folder) -> float:
     step = side_by_side(recursion, descent)
     keep = folder.part("verify")
     done = trajectory(step, start, spec.verify_steps, gaps, every, runs=spec.seeds[:1], keep=keep)
-    return max(max(row["gap_u"], row["gap_v"]) for row in done.rows)
+    return max(float(max(row["gap_u"], row["gap_v"])) for row in done.rows)
 
 
 ACCURACIES = ("clean_train", "clean_test", "gta_train", "gta_test")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from featscope.core.store import Folder, Json
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.spec import Experiment, Overrides, Spec
 
 Row = dict[str, Any]
 CAP = 2_000_000
@@ -18,7 +19,7 @@ CAP = 2_000_000
 class SignalLemmas(Spec):
     """Grids of the lemmas' constants."""
 
-    profiles = {"quick": {"rates": [0.01, 0.1, 1.0]}}
+    profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"rates": [0.01, 0.1, 1.0]}}
 
     seeds: tuple[int, ...] = (0,)
     rates: tuple[float, ...] = Field(default=(0.0003, 0.001, 0.01, 0.1, 1.0, 10.0), description="m·z0 (A.1), A·z0 (A.2, A.3)")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -14,7 +15,7 @@ from featscope.dynamics.signal import Components, Weights, descent_step, steepes
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.signal import ACCURACIES, SignalStages, predictions, share, train
 from featscope.experiments.signal_robustness import Case
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import SignalBatch, SignalLaw, stack
 from featscope.nets.cubic_cnn import output, signal_output
 
@@ -24,7 +25,7 @@ Row = dict[str, Any]
 class SignalScaling(Spec):
     """Sweeps around the setting of `signal-stages`, on compact copies in law where d allows."""
 
-    profiles = {
+    profiles: ClassVar[Mapping[str, Overrides]] = {
         "quick": {
             "samples": [5, 20], "dimensions": [256, 512, 1024], "dimension_n": 5, "tradeoffs": [0.0, 0.9], "tradeoff_steps": 1000,
             "attack_steps": 100, "test": 500,
@@ -164,8 +165,7 @@ def run_scaling(spec: SignalScaling, folder: Folder) -> Json:
         "samples": {str(n): {key: _mean(samples, "n", n, key) for key in ACCURACIES} for n in spec.samples},
         "tradeoffs": {str(v): {k: _mean(tradeoffs, "tradeoff", v, k) for k in (*ACCURACIES, "signal")} for v in spec.tradeoffs},
         "dimensions": {
-            str(d): {k: _mean(dimensions, "d", d, k) for k in (*ACCURACIES, "signal", "median_memorised", "step")}
-            for d in spec.dimensions
+            str(d): {k: _mean(dimensions, "d", d, k) for k in (*ACCURACIES, "signal", "median_memorised", "step")} for d in spec.dimensions
         },
         "attacks": attacks,
     }

@@ -153,7 +153,8 @@ class ManifoldLaw(Value):
     def frame(self) -> Tensor:
         """Q, (d, d), orthogonal."""
         draw = torch.randn(self.d, self.d, generator=stream(self.seed, "frame"), dtype=torch.float64)
-        return torch.linalg.qr(draw).Q
+        basis: Tensor = torch.linalg.qr(draw).Q
+        return basis
 
     def embed(self, z: Tensor) -> Tensor:
         """The point of the manifold at chart coordinates z (…, k)."""

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 def projections(w: Tensor, x: Tensor) -> Tensor:
     """z_ijr = ⟨w_r, X_i[j]⟩, (…, N, P, m)."""
     # One product over all patches of a run: a broadcast over the points would be N small ones.
-    return (x.flatten(-3, -2) @ w.mT).unflatten(-2, x.shape[-3:-1])
+    flat = x.flatten(-3, -2) @ w.mT
+    return flat.view(*flat.shape[:-2], *x.shape[-3:-1], flat.shape[-1])
 
 
 def output(w: Tensor, x: Tensor) -> Tensor:
@@ -47,7 +48,8 @@ def signal_output(w: Tensor) -> Tensor:
 
 def row_basis(w: Tensor) -> Tensor:
     """An orthonormal basis (d, min(m, d)) of the row space of W."""
-    return torch.linalg.qr(w.mT, mode="reduced").Q
+    basis: Tensor = torch.linalg.qr(w.mT, mode="reduced").Q
+    return basis
 
 
 def reduce(w: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

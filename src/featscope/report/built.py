@@ -30,13 +30,17 @@ def cgro_counts(run: Run) -> Figure:
     rows = run.part("cgro")
     figure, axes = panels(1, 3, 4.0, 3.4)
     _count_lines(axes[0, 0], rows, "n", "D")
-    finish(axes[0, 0], f"f_S, D = {rows['D'].max()}", "training points N", "parameters")
+    finish(axes[0, 0], f"f_S, D = {max(rows['D'].to_list())}", "training points N", "parameters")
     _count_lines(axes[0, 1], rows, "D", "n")
-    finish(axes[0, 1], f"f_S, N = {rows['n'].max()}", "dimension D", "parameters")
+    finish(axes[0, 1], f"f_S, N = {max(rows['n'].to_list())}", "dimension D", "parameters")
     ax = axes[0, 2]
     case = rows.group_by("D").agg(pl.col("clean_test").min(), pl.col("slack").min(), pl.col("fooled_unseen").min()).sort("D")
     place = np.arange(case.height)
-    shown = (("clean_test", CLEAN, "clean test accuracy"), ("slack", CERTIFIED, "certified margin on training balls"), ("fooled_unseen", ATTACKED, "robust error on unseen points"))
+    shown = (
+        ("clean_test", CLEAN, "clean test accuracy"),
+        ("slack", CERTIFIED, "certified margin on training balls"),
+        ("fooled_unseen", ATTACKED, "robust error on unseen points"),
+    )
     for shift, (key, colour, name) in enumerate(shown):
         ax.bar(place + 0.27 * (shift - 1), case[key], 0.26, color=colour, label=name)
     ax.set_xticks(place, [f"D = {d}" for d in case["D"]])
@@ -54,7 +58,7 @@ def memorise(run: Run) -> Figure:
     for kind, (name, colour) in list(KINDS.items())[:2]:
         chosen = rows.filter(pl.col("kind") == kind)
         ax.scatter(chosen["nd"], chosen["parameters"], color=colour, s=14, label=name)
-    grid = np.geomspace(rows["nd"].min(), rows["nd"].max(), 50)
+    grid = np.geomspace(min(rows["nd"].to_list()), max(rows["nd"].to_list()), 50)
     ax.plot(grid, 6 * grid, color=ROBUST, linestyle=":", linewidth=1, label="6·N·d")
     ax.plot(grid, np.sqrt(grid), color=GREY, linestyle="--", linewidth=1, label="√(N·d), lower order")
     ax.set_xscale("log")
@@ -108,7 +112,15 @@ def packing(run: Run) -> Figure:
     for hidden, style in ((1, "-"), (2, "--")):
         for dim, colour in zip(sorted(set(shown["D"])), (ROBUST, ATTACKED, NON_ROBUST), strict=False):
             chosen = shown.filter((pl.col("D") == dim) & (pl.col("hidden") == hidden)).sort("width")
-            ax.plot(chosen["width"], chosen["robust_train"], color=colour, linestyle=style, marker="o", markersize=3, label=f"D = {dim}, {hidden} hidden")
+            ax.plot(
+                chosen["width"],
+                chosen["robust_train"],
+                color=colour,
+                linestyle=style,
+                marker="o",
+                markersize=3,
+                label=f"D = {dim}, {hidden} hidden",
+            )
     ax.set_xscale("log", base=2)
     finish(ax, "illustration only: what Adam trains, not the bound", "width", "robust training accuracy")
     return figure
@@ -128,7 +140,11 @@ def manifold(run: Run) -> Figure:
     ax = axes[0, 1]
     ax.axis("off")
     cells = [
-        [f"{r['dimension']:g}", f"{r['train_lower']:.0f} … {r['train_upper']:.0f}", f"{r['general_lower']:.3g} … 1e{r['general_upper_log10']:.0f}"]
+        [
+            f"{r['dimension']:g}",
+            f"{r['train_lower']:.0f} … {r['train_upper']:.0f}",
+            f"{r['general_lower']:.3g} … 1e{r['general_upper_log10']:.0f}",
+        ]
         for r in run.part("table").to_dicts()
     ]
     names = ["d", "robust training", "robust generalisation"]

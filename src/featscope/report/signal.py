@@ -14,6 +14,10 @@ from featscope.core.store import Run
 from featscope.report.style import ATTACKED, CERTIFIED, CLEAN, GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
 
 
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
 def _curves(run: Run, key: str) -> tuple[Any, Any]:
     rows = run.part("training")
     table = rows.pivot(on="run", index="step", values=key).sort("step").drop_nulls()
@@ -21,7 +25,12 @@ def _curves(run: Run, key: str) -> tuple[Any, Any]:
 
 
 def _stage_lines(ax: Axes, run: Run) -> None:
-    marks = (("T0", "T0", GREY), ("T1_first", "first T1", NON_ROBUST), ("T1_median", "median T1", NON_ROBUST), ("T1_last", "last T1", NON_ROBUST))
+    marks = (
+        ("T0", "T0", GREY),
+        ("T1_first", "first T1", NON_ROBUST),
+        ("T1_median", "median T1", NON_ROBUST),
+        ("T1_last", "last T1", NON_ROBUST),
+    )
     for key, name, colour in marks:
         times = [t for t in run.summary[key] if t is not None]
         if times:
@@ -79,7 +88,7 @@ def robustness(run: Run) -> Figure:
         mean = ball.filter(pl.col("set") == name).group_by("radius").mean().sort("radius")
         ax.plot(mean["radius"], mean["attacked"], color=colour, marker="o", markersize=3, label=f"{name}, attacked")
         ax.plot(mean["radius"], mean["certified"], color=colour, linestyle="--", marker="^", markersize=3, label=f"{name}, certified")
-    ax.axvline(float(ball["radius"].max()), color=GREY, linestyle=":", linewidth=1, label="δ")
+    ax.axvline(_number(ball["radius"].max()), color=GREY, linestyle=":", linewidth=1, label="δ")
     ax.set_xscale("log")
     ax.set_ylim(-0.02, 1.05)
     finish(ax, "over the ℓ2 ball", "radius", "robust accuracy")
@@ -108,7 +117,11 @@ def across_samples(run: Run) -> Figure:
     figure, axes = panels(1, 3, 4.2, 3.5)
     ax = axes[0, 0]
     rows = run.part("samples")
-    for key, colour, name in (("gta_test", ATTACKED, "at (A), test"), ("gta_train", ROBUST, "at (A), train"), ("clean_test", CLEAN, "clean test")):
+    for key, colour, name in (
+        ("gta_test", ATTACKED, "at (A), test"),
+        ("gta_train", ROBUST, "at (A), train"),
+        ("clean_test", CLEAN, "clean test"),
+    ):
         mean = rows.group_by("n").mean().sort("n")
         ax.plot(mean["n"], mean[key], color=colour, marker="o", markersize=3, label=name)
     ax.scatter(rows["n"], rows["gta_test"], color=ATTACKED, s=10, alpha=0.4)
@@ -119,7 +132,9 @@ def across_samples(run: Run) -> Figure:
     ax = axes[0, 1]
     rows = run.part("tradeoffs").group_by("tradeoff").mean().sort("tradeoff")
     place = np.arange(rows.height)
-    for shift, (key, colour, name) in enumerate((("clean_test", CLEAN, "clean test"), ("gta_train", ROBUST, "at (A), train"), ("gta_test", ATTACKED, "at (A), test"))):
+    for shift, (key, colour, name) in enumerate(
+        (("clean_test", CLEAN, "clean test"), ("gta_train", ROBUST, "at (A), train"), ("gta_test", ATTACKED, "at (A), test"))
+    ):
         ax.bar(place + 0.27 * (shift - 1), rows[key], 0.26, color=colour, label=name)
     ax.set_xticks(place, [f"{v:g}" for v in rows["tradeoff"]])
     ax.set_ylim(0, 1.3)
@@ -127,14 +142,14 @@ def across_samples(run: Run) -> Figure:
     ax = axes[0, 2]
     rows = run.part("dimensions").group_by("d").mean().sort("d")
     ax.plot(rows["d"], rows["median_memorised"], color=NON_ROBUST, marker="o", markersize=3, label="median T1")
-    ratio = float((rows["median_memorised"] / rows["T1_order"]).mean() or 1.0)
+    ratio = _number((rows["median_memorised"] / rows["T1_order"]).mean())
     ax.plot(rows["d"], ratio * rows["T1_order"], color=GREY, linestyle=":", label=f"{ratio:.2f}·N/(ησ0σ³d^1.5)")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     other = ax.twinx()
     other.plot(rows["d"], rows["signal"], color=ROBUST, marker="s", markersize=3)
     other.set_ylabel("α³U at the end", color=ROBUST)
-    other.set_ylim(0, 1.3 * float(rows["signal"].max() or 1.0))
+    other.set_ylim(0, 1.3 * _number(rows["signal"].max()))
     finish(ax, "growing d, η ∝ α⁻²", "d", "steps")
     return figure
 
@@ -146,9 +161,7 @@ def training_attacks(run: Run) -> Figure:
     keys = [key for key in rows.columns if key.startswith(("clean_", "gta_", "ball"))]
     figure, axes = panels(1, 1, 8.0, 3.6)
     ax = axes[0, 0]
-    table = [
-        [float(rows.filter((pl.col("attack") == a) & (pl.col("share") == s))[key].mean() or math.nan) for key in keys] for a, s in names
-    ]
+    table = [[_number(rows.filter((pl.col("attack") == a) & (pl.col("share") == s))[key].mean()) for key in keys] for a, s in names]
     image = ax.imshow(np.asarray(table), vmin=0, vmax=1, cmap="viridis", aspect="auto")
     ax.set_yticks(range(len(names)), [f"{a}" if a == "gta" else f"{a}, {s:g}·δ" for a, s in names])
     ax.set_xticks(range(len(keys)), [key.replace("_", "\n") for key in keys], fontsize=7)

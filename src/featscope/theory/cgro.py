@@ -24,7 +24,7 @@ from featscope.theory.claim import (
     exponent_at_most,
     out_of_scope,
 )
-from featscope.theory.parts import every, soft
+from featscope.theory.parts import every, least, most, soft
 from featscope.theory.verify_cgro import ball_failures
 
 STAGES = {"run": Need("signal-stages")}
@@ -86,22 +86,26 @@ def gta(runs: Runs) -> Finding:
     """Robust errors at the points of (A)."""
     run = runs["run"]
     spec = _spec(run)
-    return every({
-        "clean test error": _clean(run),
-        "robust train error": at_most(_errors(run, "gta_train", spec["n"]), SMALL),
-        "robust test error": at_least(_errors(run, "gta_test", spec["test"]), 0.5 - SMALL),
-    })
+    return every(
+        {
+            "clean test error": _clean(run),
+            "robust train error": at_most(_errors(run, "gta_train", spec["n"]), SMALL),
+            "robust test error": at_least(_errors(run, "gta_test", spec["test"]), 0.5 - SMALL),
+        }
+    )
 
 
 def as_defined(runs: Runs) -> Finding:
     """§1's definitions: the training set is the set of attacked points, the test error is over the ball."""
     run = runs["run"]
     spec = _spec(run)
-    return every({
-        "clean test error": _clean(run),
-        "robust train error": at_most(_errors(run, "gta_train", spec["n"]), SMALL),
-        "robust test error": at_least(_attacked(run, "test", "ball", "attacked", spec["test"]), 0.5 - SMALL),
-    })
+    return every(
+        {
+            "clean test error": _clean(run),
+            "robust train error": at_most(_errors(run, "gta_train", spec["n"]), SMALL),
+            "robust test error": at_least(_attacked(run, "test", "ball", "attacked", spec["test"]), 0.5 - SMALL),
+        }
+    )
 
 
 def over_ball(runs: Runs) -> Finding:
@@ -127,11 +131,13 @@ def noise_ball(runs: Runs) -> Finding:
     """(A)'s point with a small ball on the noise patches: train by certificate, test by attack."""
     run = runs["run"]
     spec = _spec(run)
-    return every({
-        "clean test error": _clean(run),
-        "robust train error": at_most(_attacked(run, "train", "gta+noise-ball", "certified", spec["n"]), SMALL),
-        "robust test error": at_least(_attacked(run, "test", "gta+noise-ball", "attacked", spec["test"]), 0.5 - SMALL),
-    })
+    return every(
+        {
+            "clean test error": _clean(run),
+            "robust train error": at_most(_attacked(run, "train", "gta+noise-ball", "certified", spec["n"]), SMALL),
+            "robust test error": at_least(_attacked(run, "test", "gta+noise-ball", "attacked", spec["test"]), 0.5 - SMALL),
+        }
+    )
 
 
 def _features(run: Run, bound: float) -> Finding:
@@ -194,14 +200,14 @@ def signal_growth(runs: Runs) -> Finding:
     """Lemma 4.2's constant, relative to 3(1−λ), until the first point is memorised."""
     run = runs["run"]
     unit = 3 * (1 - _numbers(run)["lam"])
-    return at_least(mean_interval([float(_until(f)["growth_constant"].min()) / unit for f in _each(run)]), 1 / CONSTANT)
+    return at_least(mean_interval([least(_until(f)["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
 
 
 def signal_growth_always(runs: Runs) -> Finding:
     """The same for any t, as the lemma says."""
     run = runs["run"]
     unit = 3 * (1 - _numbers(run)["lam"])
-    return at_least(mean_interval([float(f["growth_constant"].min()) / unit for f in _each(run)]), 1 / CONSTANT)
+    return at_least(mean_interval([least(f["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
 
 
 def signal_time(runs: Runs) -> Finding:
@@ -226,7 +232,7 @@ def signal_ceiling(runs: Runs) -> Finding:
     for frame in _each(run):
         late = frame.filter(pl.col("step") >= pl.col("signal_at").last())
         room = 1 / k["alpha"] + k["eta"] * (k["alpha"] * k["gap"]) ** 3 * late["slack"]
-        ratios.append(float((late["u_max"] / room).max()))
+        ratios.append(most(late["u_max"] / room))
     return at_most(mean_interval(ratios), soft(k["d"]))
 
 
@@ -235,7 +241,7 @@ def noise_growth(runs: Runs) -> Finding:
     run = runs["run"]
     k = _numbers(run)
     unit = k["patches"] * k["sigma"] ** 2 * k["d"] ** 0.5 / k["alpha"]
-    return at_most(mean_interval([float(f["crosstalk_low"].max()) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
+    return at_most(mean_interval([most(f["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
 
 
 def noise_time(runs: Runs) -> Finding:
@@ -250,35 +256,37 @@ def induction(runs: Runs) -> Finding:
     run = runs["run"]
     k = _numbers(run)
     bound = soft(k["d"])
-    return every({
-        "signal": at_most(mean_interval([float(f["alpha_u"].max()) for f in _each(run)]), bound),
-        "noise": at_most(mean_interval([float(f["v_max"].max()) for f in _each(run)]), bound),
-    })
+    return every(
+        {
+            "signal": at_most(mean_interval([most(f["alpha_u"]) for f in _each(run)]), bound),
+            "noise": at_most(mean_interval([most(f["v_max"]) for f in _each(run)]), bound),
+        }
+    )
 
 
 def gradient_floor(runs: Runs) -> Finding:
     """Lemma C.8: ‖∇L‖/L after T1."""
     run = runs["run"]
-    least = [float((_after(f)["gradient"] / _after(f)["loss"]).min()) for f in _each(run)]
-    return at_least(mean_interval(least), 1 / soft(_numbers(run)["d"]))
+    found = [least(_after(f)["gradient"] / _after(f)["loss"]) for f in _each(run)]
+    return at_least(mean_interval(found), 1 / soft(_numbers(run)["d"]))
 
 
 def loss_rate(runs: Runs) -> Finding:
     """Lemma C.9: L·η(t − T1 + 1) after T1, T1 the last point's."""
     run = runs["run"]
     k = _numbers(run)
-    most = []
+    found = []
     for frame in _each(run):
         late = _after(frame)
-        most.append(float((late["loss"] * k["eta"] * (late["step"] - late["last_memorised"] + 1)).max()))
-    return at_most(mean_interval(most), soft(k["d"]))
+        found.append(most(late["loss"] * k["eta"] * (late["step"] - late["last_memorised"] + 1)))
+    return at_most(mean_interval(found), soft(k["d"]))
 
 
 def slack_sum(runs: Runs) -> Finding:
     """Lemma C.10: (λ/N) Σ_s Σ_i ψ(y f(X^adv)) against 1/(ησ0)."""
     run = runs["run"]
     k = _numbers(run)
-    found = [k["lam"] * float(f["slack"].max()) * k["eta"] * k["start"] for f in _each(run)]
+    found = [k["lam"] * most(f["slack"]) * k["eta"] * k["start"] for f in _each(run)]
     return at_most(mean_interval(found), soft(k["d"]))
 
 
@@ -287,7 +295,7 @@ def lemma(name: str) -> Any:
 
     def judge(runs: Runs) -> Finding:
         rows = runs["run"].part("lemmas").filter(pl.col("lemma") == name)
-        return exactly(float(rows["share"].max()), 1 + SAME, cases=rows.height)
+        return exactly(most(rows["share"]), 1 + SAME, cases=rows.height)
 
     return judge
 

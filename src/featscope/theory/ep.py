@@ -9,7 +9,7 @@ import polars as pl
 from featscope.core.stats import exponent
 from featscope.theory.cgro_built import exponential, law_holds
 from featscope.theory.claim import SAME, Claim, Finding, Need, Reading, Runs, at_least, exactly, exponent_at_most
-from featscope.theory.parts import every
+from featscope.theory.parts import every, least, most
 
 MEMORISE = {"run": Need("built-memorise")}
 FSTAR = {"run": Need("built-fstar")}
@@ -21,9 +21,9 @@ def training(runs: Runs) -> Finding:
     """Zero robust training error, certified, with a count of order N·d; the talk's √(Nd) stays below it."""
     rows = runs["run"].part("memorise")
     parts = {
-        "robust train margin": exactly(-float(rows["slack"].min()), -1e-6, least=float(rows["slack"].min()), cases=rows.height),
+        "robust train margin": exactly(-least(rows["slack"]), -1e-6, least=least(rows["slack"]), cases=rows.height),
         "formula mismatches": exactly(float((rows["parameters"] != rows["formula"]).sum()), 0.0),
-        "√(Nd) over count": exactly(float((rows["lower_order"] / rows["parameters"]).max()), 1.0),
+        "√(Nd) over count": exactly(most(rows["lower_order"] / rows["parameters"]), 1.0),
     }
     for kind in ("Linf", "L2-shared"):
         chosen = rows.filter(pl.col("kind") == kind)
@@ -36,14 +36,16 @@ def training(runs: Runs) -> Finding:
 def lipschitz(runs: Runs) -> Finding:
     """f* robust on the δ-balls and ε⁻¹-Lipschitz in ℓ∞."""
     rows = runs["run"].part("fstar")
-    slope = float((rows["slope"] / rows["slope_bound"]).max())
-    local = float((rows["local_slope"] / rows["slope_bound"]).max())
-    short = float((rows["f_star_bound"] - rows["f_star_on_balls"]).max())
-    return every({
-        "slope · ε": exactly(slope, 1 + 1e-6, cases=rows.height),
-        "2ε/(d_A + d_B)": exactly(local, 1 + SAME),
-        "(1 − δ/ε) − least y·f* on balls": exactly(short, SAME),
-    })
+    slope = most(rows["slope"] / rows["slope_bound"])
+    local = most(rows["local_slope"] / rows["slope_bound"])
+    short = most(rows["f_star_bound"] - rows["f_star_on_balls"])
+    return every(
+        {
+            "slope · ε": exactly(slope, 1 + 1e-6, cases=rows.height),
+            "2ε/(d_A + d_B)": exactly(local, 1 + SAME),
+            "(1 − δ/ε) − least y·f* on balls": exactly(short, SAME),
+        }
+    )
 
 
 def grid(runs: Runs) -> Finding:
@@ -51,22 +53,26 @@ def grid(runs: Runs) -> Finding:
     rows = runs["run"].part("fstar")
     one = rows.filter(pl.col("run") == rows["run"].min())
     fit = exponent([math.exp(v) for v in one["d"]], one["parameters"].to_list())
-    least = float(math.log(one["cells"].min() + 1))
-    return every({
-        "robust margin": exactly(-float(rows["slack"].min()), 0.0, least=float(rows["slack"].min())),
-        "error over bound": exactly(float((rows["error"] / rows["error_bound"]).max()), 1.0),
-        "formula mismatches": exactly(float((rows["parameters"] + rows["zeros"] != rows["formula"]).sum()), 0.0),
-        "rate in d": Finding(at_least(fit, least).verdict, fit.value, least, {"counts": one["parameters"].to_list(), "d": one["d"].to_list()}),
-    })
+    floor = math.log(least(one["cells"]) + 1)
+    return every(
+        {
+            "robust margin": exactly(-least(rows["slack"]), 0.0, least=least(rows["slack"])),
+            "error over bound": exactly(most(rows["error"] / rows["error_bound"]), 1.0),
+            "formula mismatches": exactly(float((rows["parameters"] + rows["zeros"] != rows["formula"]).sum()), 0.0),
+            "rate in d": Finding(
+                at_least(fit, floor).verdict, fit.value, floor, {"counts": one["parameters"].to_list(), "d": one["d"].to_list()}
+            ),
+        }
+    )
 
 
 def on_manifold(runs: Runs) -> Finding:
     """Behind a linear chart the count is k(d+1) plus a grid in k dimensions; robust on the manifold, certified."""
     rows = runs["run"].part("manifold")
     parts = {
-        "robust margin": exactly(-float(rows["slack"].min()), 0.0, least=float(rows["slack"].min())),
-        "clean test error": exactly(1 - float(rows["clean_test"].min()), 0.0),
-        "attacked test error": exactly(1 - float(rows["attacked"].min()), 0.0),
+        "robust margin": exactly(-least(rows["slack"]), 0.0, least=least(rows["slack"])),
+        "clean test error": exactly(1 - least(rows["clean_test"]), 0.0),
+        "attacked test error": exactly(1 - least(rows["attacked"]), 0.0),
         "formula mismatches": exactly(float((rows["parameters"] > rows["formula"]).sum()), 0.0),
     }
     for k in sorted(set(rows["k"].to_list())):

@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import polars as pl
+
 from featscope.theory.claim import CONSTANT, Finding, Verdict
 
 
@@ -21,3 +24,15 @@ def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:
 def soft(d: float) -> float:
     """Õ(1) at a finite d: the constant of O(·) times one logarithm, CONSTANT·ln d (docs/claims-cgro.md)."""
     return CONSTANT * math.log(d)
+
+
+def least(values: pl.Series) -> float:
+    """The smallest value of a column; NaN if there is none, so that a check on it fails."""
+    found = values.cast(pl.Float64).to_numpy()
+    return float(np.min(found)) if len(found) else math.nan
+
+
+def most(values: pl.Series) -> float:
+    """The largest value of a column; NaN if there is none, so that a check on it fails."""
+    found = values.cast(pl.Float64).to_numpy()
+    return float(np.max(found)) if len(found) else math.nan

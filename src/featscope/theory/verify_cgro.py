@@ -40,4 +40,8 @@ def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float)
     # The grid's spacing is stored as a rounded number; one unit in the last place is allowed for it.
     room = Fraction(float(separation)) * (1 - Fraction(1, 2**50))
     apart = least is None or least >= room
-    return {"separated": bool(apart), "wide_enough": bool(room > 2 * Fraction(float(delta))), "least": None if least is None else float(least)}
+    return {
+        "separated": bool(apart),
+        "wide_enough": bool(room > 2 * Fraction(float(delta))),
+        "least": None if least is None else float(least),
+    }

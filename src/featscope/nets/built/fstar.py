@@ -63,13 +63,13 @@ def grid_network(values: Tensor, cells: int, dim: int) -> Graph:
 
 def grid_parameters(cells: int, dim: int) -> int:
     """Parameters of :func:`grid_network` when no value is 0: 2d weights and 2·(d − d/(K+1)) biases a hat, two trees, and 4 for the hat."""
-    hats = (cells + 1) ** dim
+    hats = int((cells + 1) ** dim)
     width, tree = dim, 0
     while width > 1:
         half, kept = width // 2, width - width // 2
         tree += 2 * half + half + kept
         width = kept
-    zero = dim * (cells + 1) ** (dim - 1)
+    zero = dim * int((cells + 1) ** (dim - 1))
     return hats * (2 * dim + 2 * dim + 2 * tree + 4) - 2 * zero
 
 

@@ -88,7 +88,9 @@ class Graph:
         stored = []
         for wire, weight in terms:
             if isinstance(weight, Tensor):
-                require(weight.shape[-1] == wire.size, "a weight must fit its source", f"{tuple(weight.shape)}, {wire.size}", "transpose it")
+                require(
+                    weight.shape[-1] == wire.size, "a weight must fit its source", f"{tuple(weight.shape)}, {wire.size}", "transpose it"
+                )
                 rows, columns = weight.nonzero(as_tuple=True)
                 stored.append(Term(wire.index, rows, columns, weight[rows, columns].to(F64)))
                 size = weight.shape[0]

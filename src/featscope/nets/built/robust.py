@@ -114,7 +114,8 @@ class Robust:
 
     def certificate(self, chunk: int = 20) -> Tensor:
         """A proven lower bound of y_i·f over B(X_i, δ) for every training point."""
-        return torch.cat([self._bounds(part) for part in torch.arange(len(self.y)).split(chunk)])
+        index = torch.arange(len(self.y))
+        return torch.cat([self._bounds(index[start : start + chunk]) for start in range(0, len(index), chunk)])
 
     def _bounds(self, chosen: Tensor) -> Tensor:
         centre = self.x[chosen]

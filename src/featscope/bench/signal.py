@@ -1,0 +1,64 @@
+"""Speed of CGRO's training at the setting of `signal-stages`: recursion and closed form against a plain autograd loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import torch
+
+from featscope.bench.timing import Ratio, compare
+from featscope.core.streams import stream
+from featscope.dynamics.signal import Kernel, Objective, Weights, descent_step, recursion_step, weakened
+from featscope.laws.signal import SignalLaw, stack
+
+N, WIDTH, ETA, LAM = 50, 10, 0.1, 0.9
+
+
+def signal() -> Iterator[Ratio]:
+    """One step by each route; 15 000 of them make the run."""
+    law = SignalLaw()
+    init = law.d**-0.5
+    one = stack([law.instance(N, WIDTH, init, stream(0, "data", "train"), stream(0, "init"))])
+    x, y = one.train.x, one.train.y
+    attacked = weakened(x, law.residual)
+    kernel, objective = Kernel.of(one), Objective.of(law, N, ETA, LAM)
+    recursion, descent = recursion_step(kernel, objective), descent_step(x, y, ETA, LAM, attacked)
+    state, weights = kernel.start(N), Weights(one.w)
+    leaf = one.w[0].clone().requires_grad_(True)
+
+    def plain() -> None:
+        def logistic(points: torch.Tensor) -> torch.Tensor:
+            f = (points @ leaf.mT).pow(3).sum((-1, -2))
+            return torch.nn.functional.softplus(-y[0] * f).mean()
+
+        with torch.enable_grad():
+            loss = (1 - LAM) * logistic(x[0]) + LAM * logistic(attacked[0])
+            (gradient,) = torch.autograd.grad(loss, leaf)
+        leaf.detach().sub_(ETA * gradient)
+
+    yield compare("signal step, recursion", lambda: recursion(state, 0), "plain autograd loop", plain, repeats=20)
+    yield compare("signal step, closed form", lambda: descent(weights, 0), "plain autograd loop", plain, repeats=20)
+    yield _five_seeds(plain)
+
+
+def _five_seeds(plain: object) -> Ratio:
+    law = SignalLaw()
+    starts = [law.instance(N, WIDTH, law.d**-0.5, stream(s, "data", "train"), stream(s, "init")) for s in range(5)]
+    kernel = Kernel.of(stack(starts))
+    step, state = recursion_step(kernel, Objective.of(law, N, ETA, LAM)), kernel.start(N)
+    return compare("signal step, recursion, 5 seeds at once", lambda: step(state, 0), "plain autograd loop", plain, repeats=20, work=5)  # type: ignore[arg-type]
+
+
+def seconds_to_stage_three(d: int, n: int = 20) -> tuple[float, int]:
+    """Wall time and steps until every V_i ≥ 1 by the recursion on a compact copy, η ∝ α⁻²."""
+    law, unit = SignalLaw(d=d), SignalLaw(d=1024).strength
+    eta = ETA * (unit / law.strength) ** 2
+    one = stack([law.compact_instance(n, WIDTH, d**-0.5, stream(0, "data", "train"), stream(0, "init"))])
+    kernel = Kernel.of(one)
+    step, state = recursion_step(kernel, Objective.of(law, n, eta, LAM)), kernel.start(n)
+    clock, t = time.perf_counter(), 0
+    while bool((state.memorised_at < 0).any()) and t < 10_000 * d:
+        for _ in range(500):
+            state, t = step(state, t), t + 1
+    return time.perf_counter() - clock, t
