@@ -97,14 +97,14 @@ class PackingLaw(Value):
 
 
 def separated_sample(n: int, d: int, norm: str, separation: float, rng: torch.Generator) -> Labelled:
-    """Draw n points in [0,1]^d with random labels, rejecting a point that is closer than ``separation`` to the other class."""
+    """Draw n points in [0,1]^d, the classes in turn, rejecting a point that is closer than ``separation`` to the other class."""
     sphere = ball(norm, separation)
     x = torch.empty(0, d, dtype=torch.float64)
     y = torch.empty(0, dtype=torch.float64)
     for _ in range(200):
         draw = torch.rand(4 * n, d, generator=rng, dtype=torch.float64)
-        side = 2.0 * torch.randint(0, 2, (4 * n,), generator=rng, dtype=torch.float64) - 1
-        for point, label in zip(draw, side, strict=True):
+        for point in draw:
+            label = torch.tensor(1.0 if len(y) % 2 == 0 else -1.0, dtype=torch.float64)
             other = x[y == -label]
             if len(other) == 0 or float(sphere.norm(other - point).min()) >= separation:
                 x, y = torch.cat([x, point[None]]), torch.cat([y, label[None]])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from polars.selectors import numeric
 
 from featscope.core.store import Run
 from featscope.report.style import ATTACKED, CERTIFIED, CLEAN, GREY, NON_ROBUST, ROBUST, finish, panels
@@ -18,7 +19,7 @@ KINDS = {"Linf": ("ℓ∞", ROBUST), "L2-shared": ("ℓ2, shared squares", CLEAN
 def _count_lines(ax: Any, rows: pl.DataFrame, x: str, fixed: str) -> None:
     at = rows[fixed].max()
     for kind, (name, colour) in KINDS.items():
-        chosen = rows.filter((pl.col("kind") == kind) & (pl.col(fixed) == at)).group_by(x).mean().sort(x)
+        chosen = rows.filter((pl.col("kind") == kind) & (pl.col(fixed) == at)).group_by(x).agg(numeric().mean()).sort(x)
         if chosen.height:
             ax.plot(chosen[x], chosen["parameters"], color=colour, marker="o", markersize=3, label=name)
     ax.set_xscale("log")
@@ -72,7 +73,7 @@ def fstar(run: Run) -> Figure:
     rows = run.part("fstar")
     figure, axes = panels(1, 2, 4.2, 3.4)
     ax = axes[0, 0]
-    mean = rows.group_by("d").mean().sort("d")
+    mean = rows.group_by("d").agg(numeric().mean()).sort("d")
     ax.plot(mean["d"], mean["parameters"], color=NON_ROBUST, marker="o", label="grid network")
     ax.plot(mean["d"], mean["hats"], color=GREY, linestyle=":", marker="s", markersize=3, label="(K+1)^d hats")
     ax.set_yscale("log")

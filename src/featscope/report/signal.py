@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from polars.selectors import numeric
 
 from featscope.core.store import Run
 from featscope.report.style import ATTACKED, CERTIFIED, CLEAN, GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
@@ -85,7 +86,7 @@ def robustness(run: Run) -> Figure:
     ax = axes[0, 0]
     ball = rows.filter(pl.col("reading") == "ball")
     for name, colour in (("train", ROBUST), ("test", NON_ROBUST)):
-        mean = ball.filter(pl.col("set") == name).group_by("radius").mean().sort("radius")
+        mean = ball.filter(pl.col("set") == name).group_by("radius").agg(numeric().mean()).sort("radius")
         ax.plot(mean["radius"], mean["attacked"], color=colour, marker="o", markersize=3, label=f"{name}, attacked")
         ax.plot(mean["radius"], mean["certified"], color=colour, linestyle="--", marker="^", markersize=3, label=f"{name}, certified")
     ax.axvline(_number(ball["radius"].max()), color=GREY, linestyle=":", linewidth=1, label="δ")
@@ -122,7 +123,7 @@ def across_samples(run: Run) -> Figure:
         ("gta_train", ROBUST, "at (A), train"),
         ("clean_test", CLEAN, "clean test"),
     ):
-        mean = rows.group_by("n").mean().sort("n")
+        mean = rows.group_by("n").agg(numeric().mean()).sort("n")
         ax.plot(mean["n"], mean[key], color=colour, marker="o", markersize=3, label=name)
     ax.scatter(rows["n"], rows["gta_test"], color=ATTACKED, s=10, alpha=0.4)
     ax.axvline(run.summary["critical_samples"], color=GREY, linestyle=":", label="N* predicted")
@@ -130,7 +131,7 @@ def across_samples(run: Run) -> Figure:
     ax.set_ylim(0.35, 1.05)
     finish(ax, f"N across N*, d = {run.spec['spec']['samples_d']}, 1−γ = 1/√d", "training points N", "accuracy")
     ax = axes[0, 1]
-    rows = run.part("tradeoffs").group_by("tradeoff").mean().sort("tradeoff")
+    rows = run.part("tradeoffs").group_by("tradeoff").agg(numeric().mean()).sort("tradeoff")
     place = np.arange(rows.height)
     for shift, (key, colour, name) in enumerate(
         (("clean_test", CLEAN, "clean test"), ("gta_train", ROBUST, "at (A), train"), ("gta_test", ATTACKED, "at (A), test"))
@@ -140,7 +141,7 @@ def across_samples(run: Run) -> Figure:
     ax.set_ylim(0, 1.3)
     finish(ax, "the trade-off λ", "λ", "accuracy")
     ax = axes[0, 2]
-    rows = run.part("dimensions").group_by("d").mean().sort("d")
+    rows = run.part("dimensions").group_by("d").agg(numeric().mean()).sort("d")
     ax.plot(rows["d"], rows["median_memorised"], color=NON_ROBUST, marker="o", markersize=3, label="median T1")
     ratio = _number((rows["median_memorised"] / rows["T1_order"]).mean())
     ax.plot(rows["d"], ratio * rows["T1_order"], color=GREY, linestyle=":", label=f"{ratio:.2f}·N/(ησ0σ³d^1.5)")

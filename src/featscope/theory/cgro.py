@@ -244,6 +244,14 @@ def noise_growth(runs: Runs) -> Finding:
     return at_most(mean_interval([most(f["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
 
 
+def noise_growth_early(runs: Runs) -> Finding:
+    """The same up to the step at which the first point is memorised."""
+    run = runs["run"]
+    k = _numbers(run)
+    unit = k["patches"] * k["sigma"] ** 2 * k["d"] ** 0.5 / k["alpha"]
+    return at_most(mean_interval([most(_until(f)["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
+
+
 def noise_time(runs: Runs) -> Finding:
     """T1 grows like N/(η σ0 σ³ d^{3/2}) (Lemma C.7): exponent of the measured median against that order."""
     rows = runs["run"].part("dimensions").filter(pl.col("median_memorised") >= 0)
@@ -321,6 +329,7 @@ CLAIMS = (
          (Reading("up to a logarithm", "Õ as 3·ln d", STAGES, signal_ceiling),)),
     _one("CG-L4.4", "CGRO Lemma 4.4, Lemma C.7", "Each noise component grows like (ησ²d/N)Σψ(V)v² up to Õ(Pσ²√d/α), so V_i is of order one after T1.",
          (Reading("up to a logarithm", "cross-talk of other patches against the error term, Õ as 3·ln d", STAGES, noise_growth),
+          Reading("until memorisation", "the same up to the first V_i ≥ 1", STAGES, noise_growth_early),
           Reading("T1", "median T1 against N/(ησ0σ³d^1.5) as d grows", SCALING, noise_time))),
     _one("CG-HC.1", "CGRO Hypothesis C.1", "Signal components stay Õ(1/α), noise components Õ(1).",
          (Reading("up to a logarithm", "Õ as 3·ln d", STAGES, induction),)),

@@ -7,8 +7,8 @@ import math
 import polars as pl
 
 from featscope.core.stats import exponent
-from featscope.theory.claim import BEND, Claim, Finding, Need, Reading, Runs, at_least, exactly, exponent_at_most
-from featscope.theory.parts import every, least, most
+from featscope.theory.claim import BEND, Claim, Finding, Need, Reading, Runs, at_least, exactly
+from featscope.theory.parts import every, grows_at_most, least, most, reaches
 from featscope.theory.verify_cgro import robust_memory
 
 BUILT = {"run": Need("built-cgro")}
@@ -33,9 +33,9 @@ def classifier(runs: Runs) -> Finding:
     return every(
         {
             "clean test error": exactly(1 - least(rows["clean_test"]), 0.0, cases=rows.height),
-            "robust train margin": exactly(-least(rows["slack"]), -1e-6, least=least(rows["slack"])),
+            "robust train margin": reaches(least(rows["slack"]), 1e-6, least=least(rows["slack"])),
             "separation, re-verified": _memory(runs),
-            "robust test error on unseen points": exactly(-least(rows["fooled_unseen"]), -0.5),
+            "robust test error on unseen points": reaches(least(rows["fooled_unseen"]), 0.5),
         }
     )
 
@@ -48,11 +48,11 @@ def counts(runs: Runs) -> Finding:
     for kind in ("Linf", "L2-shared", "L2-each"):
         chosen = rows.filter(pl.col("kind") == kind)
         by_n = chosen.filter(pl.col("D") == widest)
-        parts[f"{kind}: growth in N"] = exponent_at_most(by_n["n"].to_list(), by_n["parameters"].to_list(), 1.0)
+        parts[f"{kind}: growth in N"] = grows_at_most(by_n["n"].to_list(), by_n["parameters"].to_list(), 1.0)
         by_d = chosen.filter(pl.col("n") == most)
         levels = by_d["levels"].clip(lower_bound=1)
         per = (by_d["parameters"] / levels).to_list() if kind == "L2-each" else by_d["parameters"].to_list()
-        parts[f"{kind}: growth in D"] = exponent_at_most(by_d["D"].to_list(), per, 1.0, levels=levels.to_list())
+        parts[f"{kind}: growth in D"] = grows_at_most(by_d["D"].to_list(), per, 1.0)
     return every(parts)
 
 
@@ -81,7 +81,7 @@ def exponential_base_e(runs: Runs) -> Finding:
     found = exponential(runs)
     dims, needed, delta, mu = rate(runs)
     value = found.value if found.value is not None else 0.0
-    return exactly(-value, -1.0, rate=value, delta=delta, mu=mu, last=needed[-1], at=dims[-1])
+    return reaches(value, 1.0, rate=value, delta=delta, mu=mu, last=needed[-1], at=dims[-1])
 
 
 def law_holds(runs: Runs) -> Finding:
@@ -90,9 +90,9 @@ def law_holds(runs: Runs) -> Finding:
     close = min(least(rows[f"separation_{norm}"] / (2 * rows["radius"])) for norm in ("Linf", "L2"))
     return every(
         {
-            "separation over 2δ": exactly(-close, -1.0, least=close),
+            "separation over 2δ": reaches(close, 1.0, least=close),
             "clean error of x_D > ½": exactly(most(rows["clean_error"]), 0.0),
-            "robust error of x_D > ½": exactly(-least(rows["linear_robust_error"]), -0.5),
+            "robust error of x_D > ½": reaches(least(rows["linear_robust_error"]), 0.5),
         }
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from featscope.theory.claim import CONSTANT, Finding, Verdict
+from featscope.theory.claim import BEND, CONSTANT, Finding, Verdict
 
 
 def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:
@@ -19,6 +20,24 @@ def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:
     shown = {key: {"verdict": f.verdict.value, "value": f.value, "bound": f.bound, **f.evidence} for key, f in parts.items()}
     chosen = parts[name]
     return Finding(chosen.verdict, chosen.value, chosen.bound, {"decided_by": name, "parts": shown, **evidence})
+
+
+def reaches(value: float, bound: float, **evidence: Any) -> Finding:
+    """HOLDS if a number that carries no sampling error is ≥ bound, FAILS otherwise (NaN fails)."""
+    return Finding(Verdict.HOLDS if value >= bound else Verdict.FAILS, value if math.isfinite(value) else None, bound, evidence)
+
+
+def steepest(x: Sequence[float], y: Sequence[float]) -> float:
+    """The largest slope of log y against log x between neighbouring points: an exact sweep has no sampling error to fit away."""
+    pairs = sorted(zip(x, y, strict=True))
+    return max(math.log(b[1] / a[1]) / math.log(b[0] / a[0]) for a, b in pairwise(pairs) if b[0] > a[0])
+
+
+def grows_at_most(x: Sequence[float], y: Sequence[float], power: float) -> Finding:
+    """Judge an exact count y = O(x^power): every step's slope is at most power + BEND."""
+    value = steepest(x, y)
+    verdict = Verdict.HOLDS if value <= power + BEND else Verdict.FAILS
+    return Finding(verdict, value, power + BEND, {"predicted": power, "allowance": BEND})
 
 
 def soft(d: float) -> float:

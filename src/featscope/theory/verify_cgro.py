@@ -27,21 +27,19 @@ def ball_failures(w: np.ndarray, x: np.ndarray, y: np.ndarray, delta: np.ndarray
 def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float) -> dict[str, Any]:
     """Check what makes f_S robust on the training set, ℓ∞, in exact rational arithmetic on the stored numbers.
 
-    Opposite-label points must be at least R apart with R > 2δ: then every ball B(X_i, δ) lies inside X_i's indicator and outside the
-    support of every opposite one, so y_i·f_S = S ≥ 1 there.
+    The indicators are 1 within δ' = δ + (R − 2δ)/8 and 0 from R − δ' on. A point of B(X_i, δ) is at least d − δ away from a point of the other
+    class at distance d, so all opposite indicators vanish there if R > 2δ and d ≥ R − (R − 2δ)/8 for the least d. Then y_i·f_S = S ≥ 1.
     """
-    least = None
+    least: Fraction | None = None
     up, down = x[y > 0], x[y < 0]
     for a in up:
         gaps = np.abs(down - a).max(axis=1)
-        at = int(gaps.argmin())
-        exact = max(abs(Fraction(float(p)) - Fraction(float(q))) for p, q in zip(a, down[at], strict=True))
-        least = exact if least is None or exact < least else least
-    # The grid's spacing is stored as a rounded number; one unit in the last place is allowed for it.
-    room = Fraction(float(separation)) * (1 - Fraction(1, 2**50))
-    apart = least is None or least >= room
+        for at in np.flatnonzero(gaps <= gaps.min() * (1 + 1e-12)):
+            exact = max(abs(Fraction(float(p)) - Fraction(float(q))) for p, q in zip(a, down[at], strict=True))
+            least = exact if least is None or exact < least else least
+    far, room = Fraction(float(separation)), Fraction(float(separation)) - 2 * Fraction(float(delta))
     return {
-        "separated": bool(apart),
-        "wide_enough": bool(room > 2 * Fraction(float(delta))),
+        "separated": least is None or least >= far - room / 8,
+        "wide_enough": room > 0,
         "least": None if least is None else float(least),
     }
