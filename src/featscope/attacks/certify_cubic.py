@@ -21,7 +21,7 @@ from torch import Tensor
 from featscope.nets.cubic_cnn import projections
 
 #: multipliers in units of the size of the problem; any choice is valid, more of them only tighten the bound.
-MULTIPLIERS = (0.0, *(10 ** (k / 8) for k in range(-24, 33)))
+MULTIPLIERS = (0.0, *(10 ** (k / 4) for k in range(-12, 17)))
 
 
 def _least(t: Tensor, bound: Tensor, nu: Tensor) -> Tensor:

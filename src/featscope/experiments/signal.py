@@ -236,12 +236,14 @@ class Trained(NamedTuple):
     state: Components
 
 
-def train(spec: SignalStages, keep: Part, stop: Callable[[Components, int], bool] | None = None) -> Trained:
-    """Run the recursions for all seeds at once."""
+def train(spec: SignalStages, keep: Part, stop: Callable[[Components, int], bool] | None = None, opening: Part | None = None) -> Trained:
+    """Run the recursions for all seeds at once; ``opening`` keeps every one of the first steps, where the signal is learned."""
     instance = stack([spec.instance(seed) for seed in spec.seeds])
     kernel = Kernel.of(instance)
     observe = observer(spec, kernel, Fresh(spec, instance, kernel))
     step, start = recursion_step(kernel, spec.objective), kernel.start(spec.n)
+    if opening is not None:
+        trajectory(step, start, min(spec.every, spec.steps), observe, 1, runs=spec.seeds, keep=opening)
     done = trajectory(step, start, spec.steps, observe, spec.every, runs=spec.seeds, keep=keep, stop=stop)
     end = done.rows[-1]["step"]
     return Trained(instance, kernel, [row for row in done.rows if row["step"] == end], done.state)
@@ -249,7 +251,7 @@ def train(spec: SignalStages, keep: Part, stop: Callable[[Components, int], bool
 
 def run_stages(spec: SignalStages, folder: Folder) -> Json:
     """Train, find the stages, and read robustness in every way."""
-    instance, kernel, last, state = train(spec, folder.part("training"))
+    instance, kernel, last, state = train(spec, folder.part("training"), opening=folder.part("opening"))
     weights = kernel.weights(instance.w, state)
     summary: Json = {key: sum(row[key] for row in last) / len(last) for key in ACCURACIES}
     summary |= {"alpha3_U": sum(row["signal"] for row in last) / len(last), **stages(spec, last, kernel)}

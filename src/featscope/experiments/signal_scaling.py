@@ -46,7 +46,8 @@ class SignalScaling(Spec):
     tradeoff_steps: int = Field(default=6000, ge=1)
     attacks: tuple[str, ...] = ("gta", "fgsm", "pgd")
     attack_radii: tuple[float, ...] = Field(default=(0.1, 1.0), description="shares of δ for FGSM and PGD in training")
-    attack_steps: int = Field(default=1000, ge=1)
+    attack_n: int = Field(default=10, ge=1)
+    attack_steps: int = Field(default=2000, ge=1)
 
     def stages(self, **changes: Any) -> SignalStages:
         """The setting of `signal-stages` with changes."""
@@ -116,7 +117,7 @@ def across_attacks(spec: SignalScaling, folder: Folder) -> list[Row]:
 
 
 def _train_attacked(spec: SignalScaling, folder: Folder, name: str, part: float) -> list[Row]:
-    one = spec.stages(n=spec.tradeoff_n, steps=spec.attack_steps, compact=True)
+    one = spec.stages(n=spec.attack_n, steps=spec.attack_steps, compact=True)
     law, instance = one.law, stack([one.instance(seed) for seed in one.seeds])
     x, y = instance.train.x, instance.train.y
     given = weakened(x, law.residual) if name == "gta" else steepest_ball(part * law.radius, 1 if name == "fgsm" else 5)

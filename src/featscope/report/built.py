@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from polars.selectors import numeric
 
 from featscope.core.store import Run
+from featscope.report.signal import named_ticks
 from featscope.report.style import ATTACKED, CERTIFIED, CLEAN, GREY, NON_ROBUST, ROBUST, finish, panels
 
 KINDS = {"Linf": ("ℓ∞", ROBUST), "L2-shared": ("ℓ2, shared squares", CLEAN), "L2-each": ("ℓ2, squares for each point", NON_ROBUST)}
@@ -22,7 +23,7 @@ def _count_lines(ax: Any, rows: pl.DataFrame, x: str, fixed: str) -> None:
         chosen = rows.filter((pl.col("kind") == kind) & (pl.col(fixed) == at)).group_by(x).agg(numeric().mean()).sort(x)
         if chosen.height:
             ax.plot(chosen[x], chosen["parameters"], color=colour, marker="o", markersize=3, label=name)
-    ax.set_xscale("log")
+    named_ticks(ax, sorted(set(rows[x])))
     ax.set_yscale("log")
 
 
@@ -137,6 +138,7 @@ def manifold(run: Run) -> Figure:
         ax.plot(chosen["d"], chosen["parameters"], color=colour, marker="o", markersize=3, label=f"k = {k}")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
+    ax.set_ylim(top=10 * ax.get_ylim()[1])
     finish(ax, "robust on a k-dimensional manifold", "ambient dimension d", "parameters")
     ax = axes[0, 1]
     ax.axis("off")

@@ -15,12 +15,19 @@ from featscope.core.store import Run
 from featscope.report.style import ATTACKED, CERTIFIED, CLEAN, GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
 
 
+def named_ticks(ax: Axes, values: list[Any]) -> None:
+    """A logarithmic axis with a label at each swept value and nowhere else."""
+    ax.set_xscale("log")
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    ax.minorticks_off()
+
+
 def _number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
 def _curves(run: Run, key: str) -> tuple[Any, Any]:
-    rows = run.part("training")
+    rows = pl.concat([run.part(name).select("run", "step", key) for name in ("opening", "training")]).unique(["run", "step"])
     table = rows.pivot(on="run", index="step", values=key).sort("step").drop_nulls()
     return table["step"].to_numpy(), table.drop("step").to_numpy().T
 
@@ -55,8 +62,10 @@ def stages(run: Run) -> Figure:
     if level:
         ax.axhline(float(np.mean(level)), color=ROBUST, linestyle=":", linewidth=1, label="plateau predicted")
     ax.set_xscale("log")
+    ax.set_ylim(top=1.5 * ax.get_ylim()[1])
     _stage_lines(ax, run)
     finish(ax, "signal first, then memorised noise", "step", "components of y·f")
+    ax.legend(fontsize=7, frameon=False, loc="upper left", ncol=2)
     ax = axes[0, 1]
     for key, colour, name, style in (
         ("clean_test", CLEAN, "clean test", "-"),
@@ -127,7 +136,7 @@ def across_samples(run: Run) -> Figure:
         ax.plot(mean["n"], mean[key], color=colour, marker="o", markersize=3, label=name)
     ax.scatter(rows["n"], rows["gta_test"], color=ATTACKED, s=10, alpha=0.4)
     ax.axvline(run.summary["critical_samples"], color=GREY, linestyle=":", label="N* predicted")
-    ax.set_xscale("log")
+    named_ticks(ax, sorted(set(rows["n"])))
     ax.set_ylim(0.35, 1.05)
     finish(ax, f"N across N*, d = {run.spec['spec']['samples_d']}, 1−γ = 1/√d", "training points N", "accuracy")
     ax = axes[0, 1]
