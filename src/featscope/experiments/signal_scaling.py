@@ -20,6 +20,8 @@ from featscope.laws.signal import SignalBatch, SignalLaw, stack
 from featscope.nets.cubic_cnn import output, signal_output
 
 Row = dict[str, Any]
+#: α³U beyond which training has run away: the loss is exactly 0 in float64 from about 745 on.
+BLOWN_UP = 1e6
 
 
 class SignalScaling(Spec):
@@ -46,8 +48,8 @@ class SignalScaling(Spec):
     tradeoff_steps: int = Field(default=6000, ge=1)
     attacks: tuple[str, ...] = ("gta", "fgsm", "pgd")
     attack_radii: tuple[float, ...] = Field(default=(0.1, 1.0), description="shares of δ for FGSM and PGD in training")
-    attack_n: int = Field(default=10, ge=1)
-    attack_steps: int = Field(default=2000, ge=1)
+    attack_n: int = Field(default=20, ge=1)
+    attack_steps: int = Field(default=3000, ge=1)
 
     def stages(self, **changes: Any) -> SignalStages:
         """The setting of `signal-stages` with changes."""
@@ -134,10 +136,11 @@ def _train_attacked(spec: SignalScaling, folder: Folder, name: str, part: float)
     lines: list[Row] = []
     for index, seed in enumerate(one.seeds):
         if str(seed) in done.diverged:
-            lines.append({"attack": name, "share": part, "run": seed, "diverged": done.diverged[str(seed)]})
+            lines.append({"attack": name, "share": part, "run": seed, "blown_up": True, "diverged": done.diverged[str(seed)]})
             continue
         w = done.state.w[index]
-        row: Row = {"attack": name, "share": part, "run": seed, "signal": float(law.strength**3 * signal_output(w))}
+        signal = float(law.strength**3 * signal_output(w))
+        row: Row = {"attack": name, "share": part, "run": seed, "signal": signal, "blown_up": signal > BLOWN_UP}
         sets = {"train": SignalBatch(*(t[index] for t in instance.train)), "test": one.fresh(seed, w)}
         for label, batch in sets.items():
             case = Case(w, batch, law.residual)

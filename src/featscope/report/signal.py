@@ -164,6 +164,13 @@ def across_samples(run: Run) -> Figure:
     return figure
 
 
+def _attack_name(rows: pl.DataFrame, attack: str, share: float) -> str:
+    if attack == "gta":
+        return "(A)"
+    ran_away = rows.filter((pl.col("attack") == attack) & (pl.col("share") == share))["blown_up"].all()
+    return f"{attack}, {share:g}·δ" + ("\nweights blow up" if ran_away else "")
+
+
 def training_attacks(run: Run) -> Figure:
     """Other attacks in training: final accuracies by reading."""
     rows = run.part("attacks")
@@ -173,7 +180,7 @@ def training_attacks(run: Run) -> Figure:
     ax = axes[0, 0]
     table = [[_number(rows.filter((pl.col("attack") == a) & (pl.col("share") == s))[key].mean()) for key in keys] for a, s in names]
     image = ax.imshow(np.asarray(table), vmin=0, vmax=1, cmap="viridis", aspect="auto")
-    ax.set_yticks(range(len(names)), [f"{a}" if a == "gta" else f"{a}, {s:g}·δ" for a, s in names])
+    ax.set_yticks(range(len(names)), [_attack_name(rows, a, s) for a, s in names])
     ax.set_xticks(range(len(keys)), [key.replace("_", "\n") for key in keys], fontsize=7)
     for i, line in enumerate(table):
         for j, value in enumerate(line):
