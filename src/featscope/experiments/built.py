@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -64,10 +64,12 @@ def packing_for(dim: int, least_sites: int, seed: int) -> PackingLaw:
 class BuiltCgro(Spec):
     """f_S of equation (C) over D, N and the norm."""
 
+    dtype: Literal["float64"] = "float64"
     profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"dimensions": [4, 8, 16], "samples": [5, 10, 30], "test": 100, "attacked": 20}}
 
     dimensions: tuple[int, ...] = Field(default=(4, 16, 64), description="D")
     samples: tuple[int, ...] = Field(default=(10, 30, 100), description="N")
+    accuracy_shares: tuple[float, ...] = Field(default=(0.5, 0.9, 0.99, 0.999, 0.9999), description="δ as a share of R/2")
     least_sites: int = Field(default=5000, ge=1, description="sites of the packing, so that fresh points are unseen")
     test: int = Field(default=500, ge=1)
     attacked: int = Field(default=50, ge=1, description="fresh points for the gradient attack, on the largest N of each D")
@@ -94,6 +96,21 @@ def _cgro_row(spec: BuiltCgro, seed: int, dim: int, n: int, kind: Indicator) -> 
     return row, built, law
 
 
+def accuracy_rows(spec: BuiltCgro) -> list[Row]:
+    """Levels and parameters as δ approaches R/2: the price of accuracy is a logarithm in ℓ2 and nothing in ℓ∞."""
+    rows: list[Row] = []
+    dim, n, seed = spec.dimensions[len(spec.dimensions) // 2], min(spec.samples), spec.seeds[0]
+    for share in spec.accuracy_shares:
+        law = packing_for(dim, spec.least_sites, seed).replace(delta_share=share)
+        train = law.sample(n, stream(seed, "data", "accuracy"))
+        for kind in KINDS:
+            clean = halfspace(dim, dim - 1, 0.5, law.shift)
+            built = cgro_classifier(train.x, train.y, clean, law.radius, law.spacing, kind)
+            row: Row = {"share": share, "kind": kind, "levels": built.local.levels, "parameters": built.graph.parameters}
+            rows.append(row | {"D": dim, "n": n, "slack": float(built.certificate().min())})
+    return rows
+
+
 def run_cgro(spec: BuiltCgro, folder: Folder) -> Json:
     """Build, count, certify and attack f_S."""
     rows: list[Row] = []
@@ -110,6 +127,7 @@ def run_cgro(spec: BuiltCgro, folder: Folder) -> Json:
                             tensors |= {f"D{dim}/{key}": value for key, value in keys.items()}
                     rows.append(row)
     folder.add("cgro", rows, tensors)
+    folder.add("accuracy", accuracy_rows(spec))
     return {
         "cases": len(rows),
         "least_slack": min(row["slack"] for row in rows),
@@ -136,6 +154,7 @@ def _attack(spec: BuiltCgro, seed: int, built: Robust, law: PackingLaw) -> Row:
 class BuiltMemorise(Spec):
     """EP's memorising network on random separated sets."""
 
+    dtype: Literal["float64"] = "float64"
     profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"dimensions": [8, 16, 32], "samples": [5, 10, 30], "seeds": [0]}}
 
     dimensions: tuple[int, ...] = (8, 16, 32, 64)
@@ -170,6 +189,7 @@ def run_memorise(spec: BuiltMemorise, folder: Folder) -> Json:
 class BuiltFstar(Spec):
     """f* and its grid network for small d."""
 
+    dtype: Literal["float64"] = "float64"
     profiles: ClassVar[Mapping[str, Overrides]] = {
         "quick": {"seeds": [0], "pairs": 500, "points": 50},
         "paper": {"dimensions": [2, 3, 4, 5]},

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -28,6 +28,7 @@ Row = dict[str, Any]
 class Packing(Spec):
     """The packing on a hyperplane: the VC count over D, δ, μ, the law's own facts, and a trainability illustration."""
 
+    dtype: Literal["float64"] = "float64"
     profiles: ClassVar[Mapping[str, Overrides]] = {
         "quick": {"train_dimensions": [2, 3], "widths": [2, 4, 8, 16], "train_steps": 300, "seeds": [0]}
     }
@@ -42,6 +43,11 @@ class Packing(Spec):
     train_dimensions: tuple[int, ...] = Field(default=(2, 3, 4), description="D of the illustration")
     widths: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)
     train_steps: int = Field(default=1000, ge=1)
+
+
+def shown_mu(mus: Sequence[float]) -> float:
+    """The μ that summaries, figures and claims show: the one nearest to .1."""
+    return min(mus, key=lambda mu: abs(mu - 0.1))
 
 
 def count_rows(spec: Packing) -> list[Row]:
@@ -141,7 +147,7 @@ def run_packing(spec: Packing, folder: Folder) -> Json:
             first[f"D={row['D']} hidden={row['hidden']}"] = row["width"]
         else:
             first.setdefault(f"D={row['D']} hidden={row['hidden']}", None)
-    delta, mu = spec.deltas[0], spec.mus[-2]
+    delta, mu = max(spec.deltas), shown_mu(spec.mus)
     chosen = [row for row in counts if row["delta"] == delta and row["mu"] == mu]
     return {
         "needed": {str(row["D"]): row["needed"] for row in chosen},
@@ -157,6 +163,7 @@ def run_packing(spec: Packing, folder: Folder) -> Json:
 class Manifold(Spec):
     """The grid network behind a linear chart, over k and d, and the talk's table."""
 
+    dtype: Literal["float64"] = "float64"
     profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"intrinsic": [2, 3], "ambient": [16, 32, 64]}}
 
     seeds: tuple[int, ...] = (0,)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from featscope.core.errors import require
 from featscope.core.store import Folder, Json, Part, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.signal import (
@@ -32,10 +33,11 @@ class SignalStages(Spec):
     """Training on (O) with the attack (A), by the exact recursions."""
 
     profiles: ClassVar[Mapping[str, Overrides]] = {
-        "quick": {"d": 256, "n": 10, "steps": 3000, "test": 500, "every": 50, "verify_steps": 300},
+        "quick": {"d": 256, "n": 10, "steps": 3000, "test": 500, "every": 50, "verify_steps": 300, "radii": [0.02, 0.06, 0.1, 1.0]},
         "paper": {"seeds": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "test": 20000},
     }
 
+    dtype: Literal["float64"] = "float64"
     law: SignalLaw = SignalLaw()
     n: int = Field(default=50, ge=1, description="training points N")
     m: int = Field(default=10, ge=1, description="width")
@@ -47,7 +49,9 @@ class SignalStages(Spec):
     test: int = Field(default=2000, ge=1, description="fresh points")
     compact: bool = Field(default=False, description="train the isometric copy in law, n(P−1)+m+1 coordinates")
     noise_ball: float = Field(default=0.1, ge=0, description="ℓ2 radius on the noise patches around the attacked point")
-    radii: tuple[float, ...] = Field(default=(0.01, 0.02, 0.04, 0.06, 0.1, 0.2, 0.5, 1.0), description="shares of δ for `ball`")
+    radii: tuple[float, ...] = Field(
+        default=(0.01, 0.02, 0.04, 0.06, 0.1, 0.2, 0.5, 1.0), min_length=1, description="shares of δ for `ball`"
+    )
     restarts: int = Field(default=3, ge=1)
     verify_steps: int = Field(default=12000, ge=0, description="steps of full descent compared with the recursion, first seed")
 
@@ -228,7 +232,7 @@ def stages(spec: SignalStages, last: Sequence[Mapping[str, Any]], kernel: Kernel
 
 
 class Trained(NamedTuple):
-    """A finished training: what it started from, its kernel, the last rows of all runs that stayed finite, the last state."""
+    """A finished training: what it started from, its kernel, the last row of every run, the last state."""
 
     instance: Instance
     kernel: Kernel
@@ -245,6 +249,8 @@ def train(spec: SignalStages, keep: Part, stop: Callable[[Components, int], bool
     if opening is not None:
         trajectory(step, start, min(spec.every, spec.steps), observe, 1, runs=spec.seeds, keep=opening)
     done = trajectory(step, start, spec.steps, observe, spec.every, runs=spec.seeds, keep=keep, stop=stop)
+    alive = [seed for seed in spec.seeds if str(seed) not in done.diverged]
+    require(len(alive) == len(spec.seeds), "training left the finite numbers", f"seeds {list(done.diverged)}", "lower learning_rate")
     end = done.rows[-1]["step"]
     return Trained(instance, kernel, [row for row in done.rows if row["step"] == end], done.state)
 

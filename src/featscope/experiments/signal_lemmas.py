@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,6 +19,7 @@ CAP = 2_000_000
 class SignalLemmas(Spec):
     """Grids of the lemmas' constants."""
 
+    dtype: Literal["float64"] = "float64"
     profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"rates": [0.01, 0.1, 1.0]}}
 
     seeds: tuple[int, ...] = (0,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -35,19 +35,22 @@ class SignalScaling(Spec):
         "paper": {"dimensions": [1024, 2048, 4096, 8192, 16384, 32768, 65536], "samples": [2, 5, 10, 20, 40, 80, 160]},
     }  # fmt: skip
 
+    dtype: Literal["float64"] = "float64"
     m: int = Field(default=10, ge=1)
     learning_rate: float = Field(default=0.1, gt=0)
     test: int = Field(default=2000, ge=1)
-    samples: tuple[int, ...] = Field(default=(2, 5, 10, 20, 40, 80), description="N, with d=samples_d and 1−γ = 1/√d")
+    samples: tuple[int, ...] = Field(default=(2, 5, 10, 20, 40, 80), min_length=1, description="N, with d=samples_d and 1−γ = 1/√d")
     samples_d: int = Field(default=512, ge=2)
     steps_per_sample: int = Field(default=300, ge=1, description="T = this · N")
-    dimensions: tuple[int, ...] = Field(default=(512, 1024, 2048, 4096, 8192), description="d, with η ∝ α⁻²")
+    dimensions: tuple[int, ...] = Field(default=(512, 1024, 2048, 4096, 8192), min_length=1, description="d, with η ∝ α⁻²")
     dimension_n: int = Field(default=20, ge=1)
-    tradeoffs: tuple[float, ...] = Field(default=(0.0, 0.5, 0.9, 0.99, 1.0), description="λ")
+    tradeoffs: tuple[float, ...] = Field(default=(0.0, 0.5, 0.9, 0.99, 1.0), min_length=1, description="λ")
     tradeoff_n: int = Field(default=20, ge=1)
     tradeoff_steps: int = Field(default=6000, ge=1)
-    attacks: tuple[str, ...] = ("gta", "fgsm", "pgd")
-    attack_radii: tuple[float, ...] = Field(default=(0.1, 1.0), description="shares of δ for FGSM and PGD in training")
+    starts: int = Field(default=40, ge=1, description="seeds for T0")
+    start_steps: int = Field(default=1000, ge=1)
+    attacks: tuple[Literal["gta", "fgsm", "pgd"], ...] = Field(default=("gta", "fgsm", "pgd"), min_length=1)
+    attack_radii: tuple[float, ...] = Field(default=(0.1, 1.0), min_length=1, description="shares of δ for FGSM and PGD in training")
     attack_n: int = Field(default=20, ge=1)
     attack_steps: int = Field(default=3000, ge=1)
 
@@ -108,6 +111,18 @@ def across_dimensions(spec: SignalScaling, folder: Folder) -> list[Row]:
     return lines
 
 
+def across_starts(spec: SignalScaling, folder: Folder) -> list[Row]:
+    """T0 of many starts against its prediction from the largest u_r(0) alone."""
+    one = spec.stages(seeds=tuple(range(spec.starts)), n=5, steps=spec.start_steps, every=spec.start_steps, test=1, compact=True)
+    done = train(one, folder.part("train/starts"))
+    foreseen = predictions(one, done.kernel)
+    lines: list[Row] = [
+        {"run": row["run"], "T0": row["signal_at"], "T0_predicted": p["T0"]} for row, p in zip(done.last, foreseen, strict=True)
+    ]
+    folder.add("starts", lines)
+    return lines
+
+
 def across_attacks(spec: SignalScaling, folder: Folder) -> list[Row]:
     """Objective (O) with FGSM or PGD over the ℓ2 ball against the current network, beside (A)."""
     lines: list[Row] = []
@@ -163,6 +178,7 @@ def run_scaling(spec: SignalScaling, folder: Folder) -> Json:
     with torch.no_grad():
         samples, tradeoffs = across_samples(spec, folder), across_tradeoffs(spec, folder)
         dimensions, attacks = across_dimensions(spec, folder), across_attacks(spec, folder)
+        starts = across_starts(spec, folder)
     law = SignalLaw(d=spec.samples_d, gap_logs=0.0)
     return {
         "critical_samples": law.critical_samples(1 / math.sqrt(law.d)),
@@ -172,7 +188,16 @@ def run_scaling(spec: SignalScaling, folder: Folder) -> Json:
             str(d): {k: _mean(dimensions, "d", d, k) for k in (*ACCURACIES, "signal", "median_memorised", "step")} for d in spec.dimensions
         },
         "attacks": attacks,
+        "starts_within_a_step_or_a_tenth": sum(close(line) for line in starts),
+        "starts": len(starts),
     }
+
+
+def close(line: Row) -> bool:
+    """Whether T0 is within one step or a tenth of its prediction."""
+    if line["T0"] < 0 or line["T0_predicted"] is None:
+        return False
+    return bool(abs(line["T0"] - line["T0_predicted"]) <= max(1, 0.1 * line["T0_predicted"]))
 
 
 EXPERIMENTS = (

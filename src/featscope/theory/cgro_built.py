@@ -57,9 +57,9 @@ def counts(runs: Runs) -> Finding:
 
 
 def rate(runs: Runs) -> tuple[list[float], list[float], float, float]:
-    """D, the least number of parameters, and δ, μ of the count at the largest δ and μ = .1 (or the last but one μ)."""
+    """D, the least number of parameters, and δ, μ of the count at the largest δ and the μ nearest to .1."""
     run = runs["run"]
-    delta, mu = run.spec["spec"]["deltas"][0], run.spec["spec"]["mus"][-2]
+    delta, mu = run.summary["delta"], run.summary["mu"]
     rows = run.part("count").filter((pl.col("delta") == delta) & (pl.col("mu") == mu)).sort("D")
     return [float(v) for v in rows["D"]], rows["needed"].to_list(), delta, mu
 
