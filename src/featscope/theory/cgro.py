@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from featscope.core.stats import exponent, mean_interval, wilson
+from featscope.core.stats import Interval, exponent, mean_interval, wilson
 from featscope.core.store import Run
 from featscope.theory.claim import (
     BEND,
@@ -25,6 +25,7 @@ from featscope.theory.claim import (
     out_of_scope,
 )
 from featscope.theory.parts import every, least, most, soft
+from featscope.theory.reads import pooled_error
 from featscope.theory.verify_cgro import ball_failures
 
 #: "with high probability" over starts: at most this share may miss (the interval of 40 starts cannot resolve less).
@@ -66,18 +67,16 @@ def _last(frame: pl.DataFrame, key: str) -> float:
     return float(frame[key][-1])
 
 
-def _errors(run: Run, key: str, points: int) -> Any:
-    """The pooled error 1 − accuracy at the end over all seeds, with Wilson's interval."""
-    wrong = sum(round((1 - _last(frame, key)) * points) for frame in _each(run))
-    return wilson(wrong, points * len(_each(run)))
+def _errors(run: Run, key: str, points: int) -> Interval:
+    """The error 1 − accuracy at the end, pooled over all seeds."""
+    return pooled_error([_last(frame, key) for frame in _each(run)], points)
 
 
-def _attacked(run: Run, name: str, reading: str, bound: str, points: int) -> Any:
+def _attacked(run: Run, name: str, reading: str, bound: str, points: int) -> Interval:
     rows = run.part("robustness").filter((pl.col("set") == name) & (pl.col("reading") == reading))
     if reading == "ball":
         rows = rows.filter(pl.col("share") == max(_spec(run)["radii"]))
-    wrong = [round((1 - value) * points) for value in rows[bound]]
-    return wilson(sum(wrong), points * len(wrong))
+    return pooled_error(rows[bound].to_list(), points)
 
 
 def _clean(run: Run) -> Finding:
@@ -165,9 +164,10 @@ def _beyond(runs: Runs) -> tuple[Finding, float, float]:
     spec = _spec(run)
     n = max(spec["samples"])
     rows = run.part("samples").filter(pl.col("n") == n)
-    wrong = sum(round((1 - value) * spec["test"]) for value in rows["gta_test"])
     critical = float(rows["critical_samples"][0])
-    found = at_least(wilson(wrong, spec["test"] * rows.height), 0.5 - SMALL, N=n, critical_samples=critical, d=spec["samples_d"])
+    found = at_least(
+        pooled_error(rows["gta_test"].to_list(), spec["test"]), 0.5 - SMALL, N=n, critical_samples=critical, d=spec["samples_d"]
+    )
     return found, n, critical
 
 
