@@ -100,8 +100,10 @@ class Ball:
         """
         if math.isinf(self.p):
             return g.sign()
-        norm = self.norm(g)[..., None]
-        return torch.where(norm > 0, g / norm.clamp(min=_TINY if g.dtype == torch.float64 else 1e-30), torch.zeros_like(g))
+        # Scaled by its largest entry first: the square of a tiny or a huge gradient is 0 or ∞, and a zero step would pass for robustness.
+        scaled = g / g.abs().amax(-1, keepdim=True).clamp(min=_TINY if g.dtype == torch.float64 else 1e-30)
+        norm = self.norm(scaled)[..., None]
+        return torch.where(norm > 0, scaled / norm.clamp(min=1e-30), torch.zeros_like(g))
 
     def sample(self, shape: torch.Size | tuple[int, ...], rng: torch.Generator, like: Tensor) -> Tensor:
         """Draw uniformly in the ball.
