@@ -15,7 +15,7 @@ from featscope.laws.signal import SignalLaw, stack
 N, WIDTH, ETA, LAM = 50, 10, 0.1, 0.9
 
 
-def signal() -> Iterator[Ratio]:
+def measure() -> Iterator[Ratio]:
     """One step by each route; 15 000 of them make the run."""
     law = SignalLaw()
     init = law.d**-0.5
