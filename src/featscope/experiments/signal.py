@@ -278,6 +278,6 @@ EXPERIMENTS = (
         shows="CGRO §4: signal first, plateau, then memorised noise; clean and robust-train fine, robust-test not, by reading",
         spec=SignalStages,
         run=run_stages,
-        takes={"quick": "4 s", "cpu": "40 s", "paper": "3 min"},
+        takes={"quick": "8 s", "cpu": "50 s", "paper": "4 min"},
     ),
 )

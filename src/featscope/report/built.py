@@ -30,7 +30,7 @@ def _count_lines(ax: Any, rows: pl.DataFrame, x: str, fixed: str) -> None:
 def cgro_counts(run: Run) -> Figure:
     """Parameters of f_S against N and D, and what it gives on the training balls and elsewhere."""
     rows = run.part("cgro")
-    figure, axes = panels(1, 3, 4.0, 3.4)
+    figure, axes = panels(1, 4, 3.8, 3.4)
     _count_lines(axes[0, 0], rows, "n", "D")
     finish(axes[0, 0], f"f_S, D = {max(rows['D'].to_list())}", "training points N", "parameters")
     _count_lines(axes[0, 1], rows, "D", "n")
@@ -49,7 +49,20 @@ def cgro_counts(run: Run) -> Figure:
     ax.set_ylim(0, 1.6)
     ax.set_yticks([0, 0.5, 1])
     finish(ax, "worst case over N and norms", "", "")
+    _accuracy(axes[0, 3], run.part("accuracy"))
     return figure
+
+
+def _accuracy(ax: Any, rows: pl.DataFrame) -> None:
+    """Parameters as δ approaches R/2."""
+    for kind, (name, colour) in KINDS.items():
+        chosen = rows.filter(pl.col("kind") == kind).sort("share")
+        ax.plot([1 / (1 - share) for share in chosen["share"]], chosen["parameters"], color=colour, marker="o", markersize=3, label=name)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    finish(
+        ax, f"price of accuracy, D = {max(rows['D'].to_list())}, N = {max(rows['n'].to_list())}", "R/(R − 2δ)", "parameters", legend=False
+    )
 
 
 def memorise(run: Run) -> Figure:

@@ -50,7 +50,19 @@ def _stage_lines(ax: Axes, run: Run) -> None:
 def stages(run: Run) -> Figure:
     """α³U and V_i against the step, the stages marked, the predicted plateau beside; accuracies; loss."""
     figure, axes = panels(1, 3, 4.6, 3.6)
-    ax = axes[0, 0]
+    _components(axes[0, 0], run)
+    _accuracies(axes[0, 1], run)
+    ax = axes[0, 2]
+    steps, loss = _curves(run, "loss")
+    curve_over_runs(ax, np.maximum(steps, 1), loss, GREY, "objective (O)")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    _stage_lines(ax, run)
+    finish(ax, "loss", "step", "value of (O)")
+    return figure
+
+
+def _components(ax: Axes, run: Run) -> None:
     steps, signal = _curves(run, "signal")
     curve_over_runs(ax, np.maximum(steps, 1), signal, ROBUST, "α³U")
     for key, name, style in (("V_median", "V_i: median", "-"), ("V_min", "V_i: least", "--"), ("V_max", "V_i: largest", ":")):
@@ -66,7 +78,9 @@ def stages(run: Run) -> Figure:
     _stage_lines(ax, run)
     finish(ax, "signal first, then memorised noise", "step", "components of y·f")
     ax.legend(fontsize=7, frameon=False, loc="upper left", ncol=2)
-    ax = axes[0, 1]
+
+
+def _accuracies(ax: Axes, run: Run) -> None:
     for key, colour, name, style in (
         ("clean_test", CLEAN, "clean test", "-"),
         ("gta_train", ATTACKED, "at (A), train", "-"),
@@ -78,14 +92,6 @@ def stages(run: Run) -> Figure:
     ax.set_ylim(-0.02, 1.05)
     _stage_lines(ax, run)
     finish(ax, "accuracy", "step", "share of points")
-    ax = axes[0, 2]
-    steps, loss = _curves(run, "loss")
-    curve_over_runs(ax, np.maximum(steps, 1), loss, GREY, "objective (O)")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    _stage_lines(ax, run)
-    finish(ax, "loss", "step", "value of (O)")
-    return figure
 
 
 def robustness(run: Run) -> Figure:
@@ -122,34 +128,41 @@ def robustness(run: Run) -> Figure:
     return figure
 
 
-def across_samples(run: Run) -> Figure:
-    """GTA-test accuracy against N with the predicted N*, and against λ."""
+def sweeps(run: Run) -> Figure:
+    """Accuracy against N with the predicted N*, against λ, and T1 and the plateau against d."""
     figure, axes = panels(1, 3, 4.2, 3.5)
-    ax = axes[0, 0]
+    _samples(axes[0, 0], run)
+    _tradeoffs(axes[0, 1], run)
+    _dimensions(axes[0, 2], run)
+    return figure
+
+
+LINES = (("gta_test", ATTACKED, "at (A), test"), ("gta_train", ROBUST, "at (A), train"), ("clean_test", CLEAN, "clean test"))
+
+
+def _samples(ax: Axes, run: Run) -> None:
     rows = run.part("samples")
-    for key, colour, name in (
-        ("gta_test", ATTACKED, "at (A), test"),
-        ("gta_train", ROBUST, "at (A), train"),
-        ("clean_test", CLEAN, "clean test"),
-    ):
-        mean = rows.group_by("n").agg(numeric().mean()).sort("n")
+    mean = rows.group_by("n").agg(numeric().mean()).sort("n")
+    for key, colour, name in LINES:
         ax.plot(mean["n"], mean[key], color=colour, marker="o", markersize=3, label=name)
     ax.scatter(rows["n"], rows["gta_test"], color=ATTACKED, s=10, alpha=0.4)
     ax.axvline(run.summary["critical_samples"], color=GREY, linestyle=":", label="N* predicted")
     named_ticks(ax, sorted(set(rows["n"])))
     ax.set_ylim(0.35, 1.05)
     finish(ax, f"N across N*, d = {run.spec['spec']['samples_d']}, 1−γ = 1/√d", "training points N", "accuracy")
-    ax = axes[0, 1]
+
+
+def _tradeoffs(ax: Axes, run: Run) -> None:
     rows = run.part("tradeoffs").group_by("tradeoff").agg(numeric().mean()).sort("tradeoff")
     place = np.arange(rows.height)
-    for shift, (key, colour, name) in enumerate(
-        (("clean_test", CLEAN, "clean test"), ("gta_train", ROBUST, "at (A), train"), ("gta_test", ATTACKED, "at (A), test"))
-    ):
-        ax.bar(place + 0.27 * (shift - 1), rows[key], 0.26, color=colour, label=name)
+    for shift, (key, colour, name) in enumerate(LINES):
+        ax.bar(place + 0.27 * (1 - shift), rows[key], 0.26, color=colour, label=name)
     ax.set_xticks(place, [f"{v:g}" for v in rows["tradeoff"]])
     ax.set_ylim(0, 1.3)
     finish(ax, "the trade-off λ", "λ", "accuracy")
-    ax = axes[0, 2]
+
+
+def _dimensions(ax: Axes, run: Run) -> None:
     rows = run.part("dimensions").group_by("d").agg(numeric().mean()).sort("d")
     ax.plot(rows["d"], rows["median_memorised"], color=NON_ROBUST, marker="o", markersize=3, label="median T1")
     ratio = _number((rows["median_memorised"] / rows["T1_order"]).mean())
@@ -161,7 +174,6 @@ def across_samples(run: Run) -> Figure:
     other.set_ylabel("α³U at the end", color=ROBUST)
     other.set_ylim(0, 1.3 * _number(rows["signal"].max()))
     finish(ax, "growing d, η ∝ α⁻²", "d", "steps")
-    return figure
 
 
 def _attack_name(rows: pl.DataFrame, attack: str, share: float) -> str:
@@ -192,5 +204,5 @@ def training_attacks(run: Run) -> Figure:
 
 FIGURES = {
     "signal-stages": {"stages": stages, "robustness": robustness},
-    "signal-scaling": {"sweeps": across_samples, "training-attacks": training_attacks},
+    "signal-scaling": {"sweeps": sweeps, "training-attacks": training_attacks},
 }
