@@ -20,8 +20,8 @@ from featscope.laws.signal import SignalBatch, SignalLaw, stack
 from featscope.nets.cubic_cnn import output, signal_output
 
 Row = dict[str, Any]
-#: α³U beyond which training has run away: the loss is exactly 0 in float64 from about 745 on.
-BLOWN_UP = 1e6
+#: α³U beyond which training has run away (a healthy run at radius δ/2 stays below 10⁶).
+BLOWN_UP = 1e50
 
 
 class SignalScaling(Spec):
