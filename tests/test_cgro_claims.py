@@ -17,7 +17,7 @@ from featscope.experiments.signal_lemmas import decay_share, doublings, growth_t
 from featscope.experiments.spec import resolve, run
 from featscope.theory import cgro, cgro_built, ep
 from featscope.theory.claim import Verdict, at_most, exactly
-from featscope.theory.parts import every, grows_at_most, least, reaches, soft, steepest
+from featscope.theory.parts import every, grows_at_most, least, reaches, soft, spread, steepest
 from featscope.theory.verify_cgro import ball_failures, robust_memory
 
 SMALL_STAGES = {"d": 200, "n": 6, "steps": 1200, "test": 300, "verify_steps": 200, "every": 40, "seeds": [0, 1], "radii": [0.02, 0.1, 1.0]}
@@ -89,7 +89,7 @@ def test_the_readings_of_theorem_4_1_differ(stages: Run) -> None:
     ball = cgro.over_ball(runs)
     assert ball.verdict is Verdict.FAILS
     assert ball.evidence["certificate"]["failures"] == 6
-    assert cgro.features_soft(runs).bound == pytest.approx(3 * math.log(200))
+    assert cgro.features_soft(runs).bound == pytest.approx(math.log(200))
     assert cgro.recursion(runs).verdict is Verdict.HOLDS
 
 
@@ -155,7 +155,9 @@ def test_parts_combine_to_the_weakest() -> None:
     found = every({"a": unsure, "b": bad, "c": good})
     assert (found.verdict, found.value, found.evidence["decided_by"]) == (Verdict.FAILS, 2.0, "b")
     assert reaches(math.nan, 0.0).verdict is Verdict.FAILS
-    assert soft(math.e) == pytest.approx(3.0)
+    assert soft(math.e) == pytest.approx(1.0)
+    assert at_most(spread([0.5, 2.0]), 1.0).verdict is Verdict.INCONCLUSIVE
+    assert at_most(spread([math.nan, 0.1]), 1.0).verdict is not Verdict.HOLDS
 
 
 def test_exact_growth_is_judged_step_by_step() -> None:

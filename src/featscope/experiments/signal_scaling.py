@@ -29,7 +29,7 @@ class SignalScaling(Spec):
 
     profiles: ClassVar[Mapping[str, Overrides]] = {
         "quick": {
-            "samples": [5, 20], "dimensions": [256, 512, 1024], "dimension_n": 5, "tradeoffs": [0.0, 0.9], "tradeoff_steps": 1000,
+            "samples": [2, 5, 10, 20], "dimensions": [256, 512, 1024], "dimension_n": 5, "tradeoffs": [0.0, 0.9], "tradeoff_steps": 1000,
             "attack_steps": 100, "test": 500,
         },
         "paper": {"dimensions": [1024, 2048, 4096, 8192, 16384, 32768, 65536], "samples": [2, 5, 10, 20, 40, 80, 160]},
@@ -62,7 +62,7 @@ class SignalScaling(Spec):
 
 def _line(spec: SignalStages, row: Row, **facts: Any) -> Row:
     kept = ("run", "step", *ACCURACIES, "signal", "V_min", "V_median", "V_max", "signal_at", "first_memorised")
-    chosen = {key: row[key] for key in (*kept, "median_memorised", "last_memorised", "alpha_u", "v_max")}
+    chosen = {key: row[key] for key in (*kept, "median_memorised", "last_memorised", "alpha_u", "v_max", "slack")}
     return {**facts, **chosen, "critical_samples": spec.law.critical_samples(spec.start_scale)}
 
 

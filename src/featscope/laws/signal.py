@@ -16,11 +16,10 @@ from torch import Tensor
 
 from featscope.core.conditions import Condition, below
 from featscope.core.errors import require
+from featscope.core.rules import MUCH
 from featscope.core.value import Value
 from featscope.laws.compact import bartlett
 
-#: what a ≪ b asks of a finite setting (the ledger's rule for ≫).
-MUCH_LESS = 0.1
 #: the plateau of the largest signal component in units of 1/α, measured (docs/cgro.md), used in N*.
 PLATEAU = 2.3
 
@@ -159,7 +158,7 @@ class SignalLaw(Value):
         step = learning_rate * (1 - tradeoff) * alpha**2
         apart, together = self.class_distance(False) / 2, self.class_distance(True) / 2
         return [
-            below("samples", "N ≪ N*: memorisation outruns the residual signal (N/N*)", n / stars, MUCH_LESS),
+            below("samples", "N ≪ N*: memorisation outruns the residual signal (N/N*)", n / stars, 1 / MUCH),
             below("radius-same", "δ is at most half the class distance, signals at the same position", self.radius, together),
             below("radius-apart", "δ is at most half the class distance, signals at different positions", self.radius, apart),
             below("start", "ασ0 < 1: the initial signal output is small", alpha * init_scale, 1.0),

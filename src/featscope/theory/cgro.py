@@ -6,11 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from featscope.core.stats import Interval, exponent, mean_interval, wilson
+from featscope.core.stats import Interval, exponent
 from featscope.core.store import Run
 from featscope.theory.claim import (
     BEND,
     CONSTANT,
+    MUCH,
     SAME,
     SMALL,
     Claim,
@@ -24,12 +25,10 @@ from featscope.theory.claim import (
     exponent_at_most,
     out_of_scope,
 )
-from featscope.theory.parts import every, least, most, soft
+from featscope.theory.parts import every, least, most, reaches, soft, spread
 from featscope.theory.reads import pooled_error
 from featscope.theory.verify_cgro import ball_failures
 
-#: "with high probability" over starts: at most this share may miss (the interval of 40 starts cannot resolve less).
-MOST = 0.1
 STAGES = {"run": Need("signal-stages")}
 SCALING = {"run": Need("signal-scaling")}
 LEMMAS = {"run": Need("signal-lemmas")}
@@ -117,7 +116,7 @@ def over_ball(runs: Runs) -> Finding:
     numbers = _numbers(run)
     radius = (1 - numbers["gap"]) * numbers["alpha"]
     verified = ball_failures(w, x, y, delta, radius)
-    proven = wilson(verified["failures"], verified["points"])
+    proven = pooled_error([1 - verified["failures"] / verified["points"]], verified["points"])
     return every(
         {
             "clean test error": _clean(run),
@@ -146,7 +145,7 @@ def _features(run: Run, bound: float) -> Finding:
     for frame in _each(run):
         sizes = [_last(frame, key) for key in ("signal", "V_min", "V_max")]
         worst.append(max(max(size, 1 / size if size > 0 else float("inf")) for size in sizes))
-    return at_most(mean_interval(worst), bound, what="largest of α³U, V_i and their inverses over i")
+    return at_most(spread(worst), bound, what="largest of α³U, V_i and their inverses over i")
 
 
 def features(runs: Runs) -> Finding:
@@ -179,7 +178,7 @@ def any_samples(runs: Runs) -> Finding:
 def few_samples(runs: Runs) -> Finding:
     """The same run under the hypothesis N ≪ N*."""
     found, n, critical = _beyond(runs)
-    return found if n <= critical / 10 else out_of_scope([f"N ≪ N*: N={n} against N*={critical:.3g}"], found)
+    return found if n <= critical / MUCH else out_of_scope([f"N ≪ N*: N={n} against N*={critical:.3g}"], found)
 
 
 def growing_d(runs: Runs) -> Finding:
@@ -202,14 +201,14 @@ def signal_growth(runs: Runs) -> Finding:
     """Lemma 4.2's constant, relative to 3(1−λ), until the first point is memorised."""
     run = runs["run"]
     unit = 3 * (1 - _numbers(run)["lam"])
-    return at_least(mean_interval([least(_until(f)["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
+    return at_least(spread([least(_until(f)["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
 
 
 def signal_growth_always(runs: Runs) -> Finding:
     """The same for any t, as the lemma says."""
     run = runs["run"]
     unit = 3 * (1 - _numbers(run)["lam"])
-    return at_least(mean_interval([least(f["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
+    return at_least(spread([least(f["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
 
 
 def signal_time(runs: Runs) -> Finding:
@@ -221,7 +220,7 @@ def signal_time(runs: Runs) -> Finding:
     found = [r for r in ratios if r is not None]
     worst = max(max(r, 1 / r) for r in found) if found else None
     close = run.summary["starts_within_a_step_or_a_tenth"]
-    return at_least(wilson(near, len(rows)), 1 - MOST, within_a_step_or_a_tenth=close, starts=len(rows), worst_ratio=worst)
+    return reaches(near / len(rows), 1 - SMALL, within_a_step_or_a_tenth=close, starts=len(rows), worst_ratio=worst)
 
 
 def recursion(runs: Runs) -> Finding:
@@ -238,7 +237,7 @@ def signal_ceiling(runs: Runs) -> Finding:
         late = frame.filter(pl.col("step") >= pl.col("signal_at").last())
         room = 1 / k["alpha"] + k["eta"] * (k["alpha"] * k["gap"]) ** 3 * late["slack"]
         ratios.append(most(late["u_max"] / room))
-    return at_most(mean_interval(ratios), soft(k["d"]))
+    return at_most(spread(ratios), soft(k["d"]))
 
 
 def noise_growth(runs: Runs) -> Finding:
@@ -246,7 +245,7 @@ def noise_growth(runs: Runs) -> Finding:
     run = runs["run"]
     k = _numbers(run)
     unit = k["patches"] * k["sigma"] ** 2 * k["d"] ** 0.5 / k["alpha"]
-    return at_most(mean_interval([most(f["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
+    return at_most(spread([most(f["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
 
 
 def noise_growth_early(runs: Runs) -> Finding:
@@ -254,7 +253,7 @@ def noise_growth_early(runs: Runs) -> Finding:
     run = runs["run"]
     k = _numbers(run)
     unit = k["patches"] * k["sigma"] ** 2 * k["d"] ** 0.5 / k["alpha"]
-    return at_most(mean_interval([most(_until(f)["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
+    return at_most(spread([most(_until(f)["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
 
 
 def noise_time(runs: Runs) -> Finding:
@@ -271,8 +270,8 @@ def induction(runs: Runs) -> Finding:
     bound = soft(k["d"])
     return every(
         {
-            "signal": at_most(mean_interval([most(f["alpha_u"]) for f in _each(run)]), bound),
-            "noise": at_most(mean_interval([most(f["v_max"]) for f in _each(run)]), bound),
+            "signal": at_most(spread([most(f["alpha_u"]) for f in _each(run)]), bound),
+            "noise": at_most(spread([most(f["v_max"]) for f in _each(run)]), bound),
         }
     )
 
@@ -281,7 +280,7 @@ def gradient_floor(runs: Runs) -> Finding:
     """Lemma C.8: ‖∇L‖/L after T1."""
     run = runs["run"]
     found = [least(_after(f)["gradient"] / _after(f)["loss"]) for f in _each(run)]
-    return at_least(mean_interval(found), 1 / soft(_numbers(run)["d"]))
+    return at_least(spread(found), 1 / soft(_numbers(run)["d"]))
 
 
 def loss_rate(runs: Runs) -> Finding:
@@ -292,7 +291,7 @@ def loss_rate(runs: Runs) -> Finding:
     for frame in _each(run):
         late = _after(frame)
         found.append(most(late["loss"] * k["eta"] * (late["step"] - late["last_memorised"] + 1)))
-    return at_most(mean_interval(found), soft(k["d"]))
+    return at_most(spread(found), soft(k["d"]))
 
 
 def slack_sum(runs: Runs) -> Finding:
@@ -300,7 +299,13 @@ def slack_sum(runs: Runs) -> Finding:
     run = runs["run"]
     k = _numbers(run)
     found = [k["lam"] * most(f["slack"]) * k["eta"] * k["start"] for f in _each(run)]
-    return at_most(mean_interval(found), soft(k["d"]))
+    return at_most(spread(found), soft(k["d"]))
+
+
+def slack_growth(runs: Runs) -> Finding:
+    """Lemma C.10's bound has no N: exponent of the sum in N, up to the N that memorises at all (N ≤ N*)."""
+    rows = runs["run"].part("samples").filter(pl.col("n") <= pl.col("critical_samples"))
+    return exponent_at_most(rows["n"].to_list(), rows["slack"].to_list(), 0.0, what="summed ψ against N, d fixed")
 
 
 def lemma(name: str) -> Any:
@@ -331,26 +336,27 @@ CLAIMS = (
           Reading("T0", "first step with α³U ≥ 1 against the prediction from u_r(0), over many starts", SCALING, signal_time),
           Reading("recursion", "exact recursions of u and v against full descent", STAGES, recursion))),
     _one("CG-L4.3", "CGRO Lemma 4.3", "After T0 the signal stays below Õ(1/α) plus what the residual signal of attacked points adds.",
-         (Reading("up to a logarithm", "Õ as 3·ln d", STAGES, signal_ceiling),)),
+         (Reading("up to a logarithm", "Õ as ln d", STAGES, signal_ceiling),)),
     _one("CG-L4.4", "CGRO Lemma 4.4, Lemma C.7", "Each noise component grows like (ησ²d/N)Σψ(V)v² up to Õ(Pσ²√d/α), so V_i is of order one after T1.",
-         (Reading("up to a logarithm", "cross-talk of other patches against the error term, Õ as 3·ln d", STAGES, noise_growth),
+         (Reading("up to a logarithm", "cross-talk of other patches against the error term, Õ as ln d", STAGES, noise_growth),
           Reading("until memorisation", "the same up to the first V_i ≥ 1", STAGES, noise_growth_early),
           Reading("T1", "median T1 against N/(ησ0σ³d^1.5) as d grows", SCALING, noise_time))),
     _one("CG-HC.1", "CGRO Hypothesis C.1", "Signal components stay Õ(1/α), noise components Õ(1).",
-         (Reading("up to a logarithm", "Õ as 3·ln d", STAGES, induction),)),
+         (Reading("up to a logarithm", "Õ as ln d", STAGES, induction),)),
     _one("CG-LC.8", "CGRO Lemma C.8", "After T1 the gradient norm is at least Ω̃(1) times the loss.",
-         (Reading("up to a logarithm", "Ω̃ as 1/(3·ln d)", STAGES, gradient_floor),)),
+         (Reading("up to a logarithm", "Ω̃ as 1/ln d", STAGES, gradient_floor),)),
     _one("CG-LC.9", "CGRO Lemma C.9", "After T1 the loss falls at least like 1/(η(t − T1 + 1)).",
-         (Reading("up to a logarithm", "Õ as 3·ln d", STAGES, loss_rate),)),
+         (Reading("up to a logarithm", "Õ as ln d", STAGES, loss_rate),)),
     _one("CG-LC.10", "CGRO Lemma C.10", "The summed derivative on attacked points is at most Õ(1/(ησ0)).",
-         (Reading("up to a logarithm", "Õ as 3·ln d", STAGES, slack_sum),)),
+         (Reading("up to a logarithm", "Õ as ln d", STAGES, slack_sum),
+          Reading("growth in N", "the bound has no N: exponent of the sum in N", SCALING, slack_growth))),
     _one("CG-T4.1", "CGRO Theorem 4.1", "The network learns part of the true feature and memorises the noise: clean test and robust training errors o(1), robust test error at least ½ − o(1).",
          (Reading("as-defined", "§1: training points at (A), test points over the ball", STAGES, as_defined),
           Reading("gta", "both at the points of (A)", STAGES, gta),
           Reading("ball", "both over the ℓ2 ball of radius δ", STAGES, over_ball),
           Reading("gta+noise-ball", "(A)'s point and a ball of radius .1 on the noise patches", STAGES, noise_ball),
           Reading("features", "U = Θ(α⁻³), V_i = Θ(1) with constant 3", STAGES, features),
-          Reading("features up to a logarithm", "the same with 3·ln d", STAGES, features_soft),
+          Reading("features up to a logarithm", "the same with ln d", STAGES, features_soft),
           Reading("N=poly", "any N, here beyond N*, robust test error at (A)", SCALING, any_samples),
           Reading("N≪N*", "the same run under N ≪ N*", SCALING, few_samples),
           Reading("scaling in d", "exponent of α³U in d", SCALING, growing_d))),

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from featscope.theory.claim import BEND, CONSTANT, Finding, Verdict
+from featscope.core.rules import BEND
+from featscope.core.stats import Interval
+from featscope.theory.claim import Finding, Verdict
 
 
 def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:
@@ -41,8 +43,15 @@ def grows_at_most(x: Sequence[float], y: Sequence[float], power: float) -> Findi
 
 
 def soft(d: float) -> float:
-    """Õ(1) at a finite d: the constant of O(·) times one logarithm, CONSTANT·ln d (docs/claims-cgro.md)."""
-    return CONSTANT * math.log(d)
+    """Õ(1) at a finite d: one logarithm, ln d (docs/claims.md)."""
+    return math.log(d)
+
+
+def spread(values: Sequence[float]) -> Interval:
+    """A number over few seeds: the mean with the range over the seeds, so that HOLDS needs every seed (docs/claims.md)."""
+    if any(math.isnan(value) for value in values):
+        return Interval(math.nan, math.nan, math.nan)
+    return Interval(sum(values) / len(values), min(values), max(values))
 
 
 def least(values: pl.Series) -> float:
