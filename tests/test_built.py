@@ -267,6 +267,13 @@ def test_the_grid_network_interpolates(dim: int) -> None:
     assert graph.parameters == grid_parameters(cells, dim)
 
 
+def test_a_grid_that_cannot_be_built_is_refused() -> None:
+    with pytest.raises(BadInput, match="too large to build"):
+        nodes(10**6, 3)
+    with pytest.raises(BadInput, match="only for δ < ε"):
+        cells_needed(0.1, 0.1)
+
+
 def test_f_star_is_robust_lipschitz_and_followed_by_its_network() -> None:
     law = PackingLaw(D=3, delta_share=0.4)
     data = law.support()

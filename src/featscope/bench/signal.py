@@ -40,6 +40,7 @@ def measure() -> Iterator[Ratio]:
     yield compare("signal step, recursion", lambda: recursion(state, 0), "plain autograd loop", plain, repeats=20)
     yield compare("signal step, closed form", lambda: descent(weights, 0), "plain autograd loop", plain, repeats=20)
     yield _five_seeds(plain)
+    yield _many_dimensions(2**16, 20)
 
 
 def _five_seeds(plain: object) -> Ratio:
@@ -48,6 +49,19 @@ def _five_seeds(plain: object) -> Ratio:
     kernel = Kernel.of(stack(starts))
     step, state = recursion_step(kernel, Objective.of(law, N, ETA, LAM)), kernel.start(N)
     return compare("signal step, recursion, 5 seeds at once", lambda: step(state, 0), "plain autograd loop", plain, repeats=20, work=5)  # type: ignore[arg-type]
+
+
+def _many_dimensions(d: int, n: int) -> Ratio:
+    """A step of the recursion on a compact copy against a step of descent in all d dimensions."""
+    law = SignalLaw(d=d)
+    copy = stack([law.compact_instance(n, WIDTH, d**-0.5, stream(0, "data", "train"), stream(0, "init"))])
+    full = stack([law.instance(n, WIDTH, d**-0.5, stream(0, "data", "train"), stream(0, "init"))])
+    kernel = Kernel.of(copy)
+    recursion, state = recursion_step(kernel, Objective.of(law, n, ETA, LAM)), kernel.start(n)
+    x, weights = full.train.x, Weights(full.w)
+    descent = descent_step(x, full.train.y, ETA, LAM, weakened(x, law.residual))
+    name, against = f"signal step at d = {d}, recursion", "closed-form descent in all d"
+    return compare(name, lambda: recursion(state, 0), against, lambda: descent(weights, 0), rounds=5, repeats=50, other_repeats=2)
 
 
 def seconds_to_stage_three(d: int, n: int = 20) -> tuple[float, int]:

@@ -67,7 +67,7 @@ class PackingLaw(Value):
 
     def label(self, site: Tensor) -> Tensor:
         """φ(site): a fixed random function of the site's indices (…, D−1)."""
-        rows = site.reshape(-1, self.D - 1).to(torch.uint8).numpy()
+        rows = site.reshape(-1, self.D - 1).to(torch.uint8 if self.levels <= 256 else torch.int64).numpy()
         signs = [1.0 - 2 * (hashlib.sha256(f"{self.label_seed}/".encode() + row.tobytes()).digest()[0] & 1) for row in rows]
         return torch.tensor(signs, dtype=torch.float64).view(site.shape[:-1])
 

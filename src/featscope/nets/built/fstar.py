@@ -18,6 +18,8 @@ from featscope.nets.built.blocks import largest
 from featscope.nets.built.graph import Graph
 
 F64 = torch.float64
+#: grid points that fit in memory as a network; beyond, only the count is of interest.
+MOST_NODES = 2_000_000
 
 
 def distance_to(x: Tensor, points: Tensor, norm: str) -> Tensor:
@@ -44,6 +46,8 @@ def cells_needed(eps: float, delta: float) -> int:
 
 def nodes(cells: int, dim: int) -> Tensor:
     """All grid indices, ((K+1)^d, d)."""
+    count = (cells + 1) ** dim
+    require(count <= MOST_NODES, "the grid is too large to build", f"(K+1)^d = {cells + 1}^{dim}", "lower d, or δ further below ε")
     return torch.cartesian_prod(*[torch.arange(cells + 1)] * dim).view(-1, dim)
 
 
