@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from featscope.core.errors import unknown
-from featscope.experiments import patch_fig3, patch_minima, patch_noise, patch_recursion, patch_scaling
+from featscope.experiments import (
+    built,
+    packing,
+    patch_fig3,
+    patch_minima,
+    patch_noise,
+    patch_recursion,
+    patch_scaling,
+    signal_lemmas,
+    signal_scaling,
+)
+from featscope.experiments import signal as signal_stages
 from featscope.experiments.spec import Experiment
 
 _ALL: tuple[Experiment[Any], ...] = (
@@ -14,6 +25,11 @@ _ALL: tuple[Experiment[Any], ...] = (
     *patch_scaling.EXPERIMENTS,
     *patch_recursion.EXPERIMENTS,
     *patch_noise.EXPERIMENTS,
+    *signal_stages.EXPERIMENTS,
+    *signal_scaling.EXPERIMENTS,
+    *signal_lemmas.EXPERIMENTS,
+    *built.EXPERIMENTS,
+    *packing.EXPERIMENTS,
 )
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {plan.name: plan for plan in _ALL}
