@@ -80,6 +80,6 @@ def test_axis_minimum_is_attained_by_its_own_perturbation() -> None:
 def test_certified_points_withstand_attacks(eps: float) -> None:
     net, x, y = case(3)
     threat = Threat("Linf", eps, 2)
-    safe = certified(certify(net, x, y, threat), net(x))
+    safe = certified(certify(net, x, y, threat).linear, net(x))
     attacked = margin(net(x + PGD("margin", 30, restarts=3, every_target=True)(net, x, y, threat, stream(0, "a"))), y) > 0
     assert (attacked | ~safe).all()

@@ -114,7 +114,7 @@ def test_full_batch_descent_is_the_mean_of_single_points() -> None:
 def test_minibatches_are_a_function_of_seed_and_step() -> None:
     w, x, y = example()
     spec = PatchNetSpec(width=7)
-    step = training_step(spec, x, y, 0.5, batch_size=3, seed=1)
+    step = training_step(spec, x, y, 0.5, batch_size=3, seeds=[1])
     assert torch.equal(step(Weights(w), 4).w, step(Weights(w), 4).w)
     assert not torch.equal(step(Weights(w), 4).w, step(Weights(w), 5).w)
     assert torch.allclose(

@@ -131,11 +131,9 @@ def run(
     made = page.draw(done)
     for part, note in done.manifest.get("notes", {}).items():
         err.print(f"{part}: {note}", markup=False)
-    if as_json:
-        _print_json(done.summary)
-        return
     _print_json(done.summary)
-    err.print(f"run folder {done.path}; {len(made)} figure(s) and report.html in it", markup=False, soft_wrap=True)
+    if not as_json:
+        err.print(f"run folder {done.path}; {len(made)} figure(s) and report.html in it", markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -248,7 +246,10 @@ def invoke(arguments: Sequence[str]) -> int:
         if error.errno == errno.ENOSPC:
             return _complain("no space left on the disk; nothing finished is lost; free space and repeat the command")
         return _complain(f"{error.strerror or error}: {error.filename or ''}; check the path and its permissions")
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        # torch reports a failed allocation as a RuntimeError
+        if isinstance(error, RuntimeError) and "memory" not in str(error):
+            raise
         return _complain("out of memory; lower the sizes with --set or use --profile quick")
 
 

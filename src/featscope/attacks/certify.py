@@ -42,10 +42,14 @@ def _take(t: Tensor, label: Tensor) -> Tensor:
 
 
 def certify(net: PatchNet, x: Tensor, y: Tensor, threat: Threat, steps: int = 12) -> Bounds:
-    """Bound the smallest margin over the threat from below for each point; valid for any ℓp and any support (x is (N, P, d))."""
+    """Bound the smallest margin over the threat from below for each point; valid for any ℓp and any support (x is (N, P, d)).
+
+    The bounds are computed in float64 whatever the network's type.
+    """
+    net, x = PatchNet(net.w.double(), net.q, net.rho), x.double()
     z, w, reach = _pieces(net, x, threat)
     low, high = z - reach, z + reach
-    worst_interval = torch.full(y.shape, torch.inf, dtype=x.dtype)
+    worst_interval = torch.full(y.shape, torch.inf, dtype=x.dtype, device=x.device)
     worst_linear = worst_interval.clone()
     for shift in range(1, net.classes):
         other = (y + shift) % net.classes
@@ -102,6 +106,6 @@ def _best_tangent(
     return best
 
 
-def certified(bounds: Bounds, outputs: Tensor) -> Tensor:
+def certified(bound: Tensor, outputs: Tensor) -> Tensor:
     """Which points are certified robust: a lower bound that exceeds what rounding could explain."""
-    return bounds.linear > ROUNDING * (1 + outputs.abs().sum(-1))
+    return bound > ROUNDING * (1 + outputs.abs().sum(-1))

@@ -50,5 +50,7 @@ def exponent(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -
         "sweep more values",
     )
     fit = sps.linregress(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)))
-    half = float(sps.t.ppf(0.5 + confidence / 2, len(x) - 2)) * float(fit.stderr)
+    # SciPy has no standard error for a line without residual.
+    error = float(fit.stderr) if np.isfinite(fit.stderr) else 0.0
+    half = float(sps.t.ppf(0.5 + confidence / 2, len(x) - 2)) * error
     return Interval(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half)

@@ -216,20 +216,27 @@ class Run:
 
     path: Path
 
+    def _object(self, name: str, *keys: str) -> Json:
+        path = self.path / name
+        found = read_json(path)
+        if not isinstance(found, dict) or not set(keys) <= set(found):
+            raise _damaged(path, ValueError("not what a run writes"))
+        return found
+
     @cached_property
     def spec(self) -> Json:
-        """`experiment`, `profile` and the resolved `spec`."""
-        return dict(read_json(self.path / "spec.json"))
+        """`experiment`, `revision` and the resolved `spec`."""
+        return self._object("spec.json", "experiment", "spec")
 
     @cached_property
     def summary(self) -> Json:
         """The run's key numbers."""
-        return dict(read_json(self.path / "summary.json"))
+        return self._object("summary.json")
 
     @cached_property
     def manifest(self) -> Json:
         """Versions, platform, seeds, radii, wall time."""
-        return dict(read_json(self.path / "manifest.json"))
+        return self._object("manifest.json", "wall_seconds")
 
     @cached_property
     def rows(self) -> pl.DataFrame:

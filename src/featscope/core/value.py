@@ -35,4 +35,4 @@ def one_line(error: ValidationError, model: type[BaseModel]) -> BadInput:
     if first["type"] == "extra_forbidden":
         return unknown("key", name, model.model_fields)
     rule = f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}"
-    return BadInput(rule, f"{name}={first['input']!r}", f"see the fields of {model.__name__} with `featscope list`")
+    return BadInput(rule, f"{name}={first['input']!r}", "`featscope list --json` shows the keys")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -37,10 +37,12 @@ def by_class(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return x.gather(-3, wide), y.gather(-1, order)
 
 
-def draw_batch(x: Tensor, y: Tensor, size: int, seed: int, t: int) -> tuple[Tensor, Tensor]:
-    """Draw ``size`` points without replacement; the draw is a function of seed and step alone, so a resumed run draws the same."""
-    picked = torch.randperm(y.shape[-1], generator=stream(seed, "batch", t))[:size].to(x.device)
-    return x.index_select(-3, picked), y.index_select(-1, picked)
+def draw_batch(x: Tensor, y: Tensor, size: int, seeds: Sequence[int], t: int) -> tuple[Tensor, Tensor]:
+    """Draw ``size`` points without replacement, for each run by itself; a function of seeds and step alone, so a resumed run draws the same."""
+    draws = [torch.randperm(y.shape[-1], generator=stream(seed, "batch", t))[:size].to(x.device) for seed in seeds]
+    picked = torch.stack(draws) if y.dim() > 1 else draws[0]
+    wide = picked[..., None, None].expand(*picked.shape, *x.shape[-2:])
+    return x.gather(-3, wide), y.gather(-1, picked)
 
 
 def training_step(
@@ -51,14 +53,14 @@ def training_step(
     perturb: Perturb | None = None,
     *,
     batch_size: int | None = None,
-    seed: int = 0,
+    seeds: Sequence[int] = (0,),
 ) -> Step[Weights]:
     """The step w ← w − η ∇_w mean L_CE(F; X + Δ, y), where Δ = perturb(net, X, y) or 0, full batch unless ``batch_size`` is given."""
     x, y = by_class(x, y)
     require(batch_size is None or 1 <= batch_size <= y.shape[-1], "batch_size must be 1 … N", f"{batch_size}", "change it")
 
     def step(state: Weights, t: int) -> Weights:
-        bx, by = (x, y) if batch_size is None else draw_batch(x, y, batch_size, seed, t)
+        bx, by = (x, y) if batch_size is None else draw_batch(x, y, batch_size, seeds, t)
         net = spec.net(state.w)
         if perturb is not None:
             bx = bx + perturb(net, bx, by)

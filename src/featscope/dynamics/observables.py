@@ -31,11 +31,11 @@ def own_correlations(t: Tensor) -> Tensor:
     return torch.diagonal(t, dim1=-3, dim2=-1).mT
 
 
-def cross_correlations_max(t: Tensor) -> Tensor:
-    """The largest off-diagonal correlation, C or D, over i ≠ j and r."""
+def cross_correlations(t: Tensor) -> Tensor:
+    """max_r of C (or D) for each pair i ≠ j, in the order of (i, j), (…, k(k−1))."""
     k = t.shape[-1]
-    other = ~torch.eye(k, dtype=torch.bool, device=t.device)[:, None, :]
-    return torch.where(other, t, torch.full_like(t, -torch.inf)).flatten(-3).amax(-1)
+    pairs = ~torch.eye(k, dtype=torch.bool, device=t.device)
+    return t.amax(-2)[..., pairs]
 
 
 def orthogonal_part(w: Tensor, law: PatchLaw) -> Tensor:

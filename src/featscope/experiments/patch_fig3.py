@@ -8,7 +8,7 @@ reading of Clip (T·η is too short by a factor of about five), so the switch th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -63,7 +63,7 @@ class Evaluation(Value):
     restarts: int = Field(default=1, ge=1)
     points: int = Field(default=100, ge=1, description="test points attacked along training")
     every: int = Field(default=100, ge=1)
-    radii: tuple[float, ...] = (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8)
+    radii: tuple[Annotated[float, Field(gt=0)], ...] = (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8)
     curve_points: int = Field(default=60, ge=1)
 
 
@@ -118,7 +118,12 @@ class PatchFig3(Spec):
         """Refuse combinations that have no meaning."""
         along = self.norm == "L2" or self.law.frame == "axes"
         require(along, "norms other than ℓ2 need features along the axes (Def. 2.1)", f"norm={self.norm}", "use frame=axes or norm=L2")
-        require(len(self.arms) > 0, "arms must not be empty", "arms=[]", "name standard, adversarial or both")
+        some = 0 < len(self.arms) == len(set(self.arms))
+        require(some, "arms must be standard, adversarial or both, each once", f"arms={self.arms}", "name each once")
+        plain = self.adversarial.attack_steps == 1 or (self.adversarial.clip, self.adversarial.step_size) == ("patch", 1000.0)
+        require(
+            plain, "clip and step_size belong to the one-step attack", f"attack_steps={self.adversarial.attack_steps}", "leave them out"
+        )
         for training in (self.standard, self.adversarial):
             fits = training.batch_size is None or training.batch_size <= self.train_size
             require(fits, "batch_size must be at most train_size", f"{training.batch_size} of {self.train_size}", "lower it")
@@ -205,8 +210,8 @@ def observe(spec: PatchFig3, data: Data, attack: Perturb, last: int) -> Callable
             "clean_test": seen.accuracy(net, data.test.x, data.test.y),
             "u": seen.own_correlations(u).amax(-1),
             "v": seen.own_correlations(v).amax(-1),
-            "C_max": seen.cross_correlations_max(u),
-            "D_max": seen.cross_correlations_max(v),
+            "C": seen.cross_correlations(u),
+            "D": seen.cross_correlations(v),
             "rest_l1": rest.abs().sum(-1).flatten(-2).amax(-1),
             "rest_l2": rest.norm(dim=-1).flatten(-2).amax(-1),
             "feature_robust": seen.accuracy(net, data.robust, data.test.y),
@@ -237,31 +242,43 @@ def robustness(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> d
         for name in THREATS:
             rng = stream(seed, "attack", name)
             columns[f"robust_{name}"].append(evaluate(one, batch.x, batch.y, spec.threat(name), attacks(spec), rng).accuracy)
-        if spec.norm == "Linf" and spec.eps >= float(torch.where(batch.robust, 0.0, batch.amplitude).max()):
+        if spec.norm == "Linf" and spec.eps >= spec.law.beta_supremum:
             delta = model_free(spec.law, batch, spec.eps, stream(seed, "attack", "model-free"))
             right = margin(one(batch.x + delta), batch.y) > 0
             columns.setdefault("robust_model-free", []).append(float(right.double().mean()))
     return found | {name: torch.tensor(values) for name, values in columns.items()}
 
 
-def radius_curves(spec: PatchFig3, data: Data, w: Tensor, threats: tuple[str, ...] = THREATS) -> Rows:
-    """For each run, threat and radius: attacked upper and certified lower bound on the robust accuracy."""
+def radius_curves(spec: PatchFig3, data: Data, w: Tensor) -> Rows:
+    """For each run, threat and radius: attacked upper and certified lower bound on the robust accuracy.
+
+    At ε the training points are measured too, and what PGD on cross-entropy alone would report. A run that diverged is robust nowhere.
+    """
     rows: Rows = []
     for index, seed in enumerate(spec.seeds):
-        net, batch = spec.net.net(w[index]), data.test_of(index, spec.evaluation.curve_points)
-        if not bool(net.w.isfinite().all()):
-            continue
-        outputs = net(batch.x)
-        for name in threats:
+        net = spec.net.net(w[index])
+        test = data.test_of(index, spec.evaluation.curve_points)
+        train = PatchBatch(*(part[index, : spec.evaluation.curve_points] for part in data.train))
+        for name in THREATS:
             for eps in sorted({*spec.evaluation.radii, spec.eps}):
-                threat = spec.threat(name, eps)
-                found = evaluate(net, batch.x, batch.y, threat, attacks(spec), stream(seed, "attack", name))
-                bounds = certify(net, batch.x, batch.y, threat)
-                interval = bounds.interval > 1e-9 * (1 + outputs.abs().sum(-1))
-                lower = float(certified(bounds, outputs).double().mean())
-                row = {"run": seed, "threat": name, "eps": eps, "upper": found.accuracy, "lower": lower}
-                rows.append({**row, "lower_interval": float(interval.double().mean())})
+                rows.append({"run": seed, "threat": name, "points": "test", **bracket(spec, net, test, spec.threat(name, eps), seed)})
+            rows.append({"run": seed, "threat": name, "points": "train", **bracket(spec, net, train, spec.threat(name), seed)})
     return rows
+
+
+def bracket(spec: PatchFig3, net: PatchNet, batch: PatchBatch, threat: Threat, seed: int) -> dict[str, Any]:
+    """One bracket: what every attack left, what is certified by intervals and by tangents, and what cross-entropy alone would say."""
+    if not bool(net.w.isfinite().all()):
+        return {"eps": threat.eps, "upper": 0.0, "lower": 0.0, "lower_interval": 0.0, "cross_entropy_alone": 0.0, "diverged": True}
+    found = evaluate(net, batch.x, batch.y, threat, attacks(spec), stream(seed, "attack", threat.name))
+    row: dict[str, Any] = {"eps": threat.eps, "upper": found.accuracy, "diverged": False}
+    bounds, outputs = certify(net, batch.x, batch.y, threat), net(batch.x)
+    row["lower"] = float(certified(bounds.linear, outputs).double().mean())
+    row["lower_interval"] = float(certified(bounds.interval, outputs).double().mean())
+    if threat.eps == spec.eps:
+        naive = [PGD("cross-entropy", steps=spec.evaluation.steps)]
+        row["cross_entropy_alone"] = evaluate(net, batch.x, batch.y, threat, naive, stream(seed, "naive", threat.name)).accuracy
+    return row
 
 
 def certificates(spec: PatchFig3, data: Data, w: Tensor, count: int = 50) -> dict[str, Tensor]:
@@ -281,6 +298,7 @@ def _train(spec: PatchFig3, folder: Folder, data: Data, arm: Arm) -> None:
         plan.learning_rate,
         attack if arm == "adversarial" else None,
         batch_size=plan.batch_size,
+        seeds=spec.seeds,
     )
     look = observe(spec, data, attack, plan.steps)
     record = trajectory(step, Weights(data.w0.clone()), plan.steps, look, spec.every, runs=spec.seeds, keep=folder.part(arm))
@@ -293,8 +311,8 @@ def _train(spec: PatchFig3, folder: Folder, data: Data, arm: Arm) -> None:
 def run(spec: PatchFig3, folder: Folder) -> Json:
     """Train each arm on all seeds at once, then measure what the final networks withstand."""
     data = Data(spec)
-    conditions, conflict = spec.law.check(spec.eps, data.test_of(0, min(spec.test_size, 400)), norm=spec.norm)
     batch = data.test_of(0, min(spec.test_size, 400))
+    conditions, conflict = spec.law.check(spec.eps, batch, norm=spec.norm)
     pairs = {"x": batch.x, "y": batch.y, "left": conflict.left, "right": conflict.right}
     folder.add("law", [c.as_json() for c in conditions], pairs)
     for arm in spec.arms:

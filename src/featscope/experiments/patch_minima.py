@@ -7,7 +7,7 @@ coordinates of the features matter, which is why the sample keeps no others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -22,7 +22,7 @@ from featscope.core.errors import require
 from featscope.core.losses import CROSS_ENTROPY, margin
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchBatch, PatchLaw
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 
@@ -38,16 +38,17 @@ class PatchMinima(Spec):
     law: PatchLaw = PatchLaw()
     net: PatchNetSpec = PatchNetSpec(width=1)
     eps: float = Field(default=1.2, gt=0)
-    gammas: tuple[float, ...] = (0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4)
-    noises: tuple[float, ...] = (0.1, 0.0562, 0.0316, 0.0178, 0.01, 0.00316, 0.001)
+    gammas: tuple[Annotated[float, Field(gt=0, le=1e30)], ...] = (0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4)
+    noises: tuple[Annotated[float, Field(ge=0)], ...] = (0.1, 0.0562, 0.0316, 0.0178, 0.01, 0.00316, 0.001)
     points: int = Field(default=10000, ge=1)
+    dtype: Literal["float64"] = "float64"
     attacked: int = Field(default=200, ge=1, description="points on which PGD is compared with the exact minimum")
 
     def model_post_init(self, context: object) -> None:
         """Axis features and positive γ only."""
         require(self.law.frame == "axes", "ℓ∞ needs features along the axes (Def. 2.1)", f"frame={self.law.frame}", "use axes")
-        require(min(self.gammas) > 0, "γ must be positive", f"gammas={self.gammas}", "drop the others")
-        require(min(self.noises) >= 0, "noise must not be negative", f"noises={self.noises}", "drop the others")
+        require(len(self.gammas) > 0 and len(self.noises) > 0, "gammas and noises must not be empty", "[]", "give at least one")
+        refuse_unused(self, "only the coordinates of the features matter here", "law.d", "net.width", "net.sigma_0")
 
 
 def _sample(spec: PatchMinima, sigma_n: float, seed: int, name: str, n: int) -> tuple[PatchLaw, PatchBatch]:
@@ -66,12 +67,12 @@ def minimum_rows(spec: PatchMinima, sigma_n: float, gammas: tuple[float, ...], s
     u, v = law.features()
     along = batch.x @ (u if feature == "robust" else v).mT
     q, rho, eps = spec.net.q, spec.net.rho, spec.eps
-    explicit = write_robust if feature == "robust" else model_free
+    explicit = write_robust if feature == "robust" else model_free if eps >= law.beta_supremum else None
     rows: Rows = []
     for gamma in gammas:
         clean = outputs(along, gamma, q, rho)
         net = PatchNet(_weights(law, gamma, feature), q, rho)
-        moved = batch.x + explicit(law, batch, eps, stream(seed, "attack"))
+        moved = None if explicit is None else batch.x + explicit(law, batch, eps, stream(seed, "attack"))
         row = {
             "feature": feature,
             "sigma_n": sigma_n,
@@ -81,7 +82,7 @@ def minimum_rows(spec: PatchMinima, sigma_n: float, gammas: tuple[float, ...], s
             "clean": _share(margin(clean, batch.y)),
             "full-ball": _share(worst_margins(along, batch.y, gamma, eps, q, rho)),
             "own-logit": _share(worst_margins(along, batch.y, gamma, eps, q, rho, raise_others=False)),
-            "explicit": _share(margin(net(moved), batch.y)),
+            "explicit": None if moved is None else _share(margin(net(moved), batch.y)),
             "points": spec.points,
         }
         rows.append(row)
@@ -117,6 +118,8 @@ def run(spec: PatchMinima, folder: Folder) -> Json:
     by_noise = [r for s in spec.seeds for f in ("robust", "non-robust") for n in spec.noises for r in minimum_rows(spec, n, largest, s, f)]
     folder.add("gamma", by_gamma, _certificate(spec))
     folder.add("noise", by_noise)
+    conditions, _ = spec.law.check(spec.eps, spec.law.sample(200, stream(spec.seeds[0], "data", "law")))
+    folder.add("law", [c.as_json() for c in conditions])
     folder.add("attacks", [row for seed in spec.seeds for row in attack_rows(spec, seed)])
     return {
         feature: {
@@ -127,9 +130,9 @@ def run(spec: PatchMinima, folder: Folder) -> Json:
     }
 
 
-def _over_seeds(rows: Rows, feature: str, gammas: tuple[float, ...], column: str) -> list[float]:
+def _over_seeds(rows: Rows, feature: str, gammas: tuple[float, ...], column: str) -> list[float | None]:
     chosen = [[r[column] for r in rows if r["feature"] == feature and r["gamma"] == g] for g in gammas]
-    return [sum(values) / len(values) for values in chosen]
+    return [None if None in values else sum(values) / len(values) for values in chosen]
 
 
 def _certificate(spec: PatchMinima, count: int = 100) -> dict[str, Tensor]:

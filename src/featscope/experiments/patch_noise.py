@@ -7,7 +7,7 @@ noise vectors, initial weights and features.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -20,9 +20,9 @@ from featscope.core.streams import stream
 from featscope.dynamics import observables as seen
 from featscope.dynamics.gd import Weights, training_step
 from featscope.dynamics.trajectory import trajectory
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patch_copy import compact_patches
-from featscope.laws.patches import PatchLaw, stack
+from featscope.laws.patches import PatchBatch, PatchLaw, stack
 from featscope.nets.patch_cnn import PatchNetSpec
 
 
@@ -42,11 +42,17 @@ class PatchNoise(Spec):
     fitted: float = Field(default=0.02, gt=0, lt=1, description="training ends when the mean of 1 − logit_y is below")
     steps: int = Field(default=40000, ge=1)
     every: int = Field(default=20, ge=1)
+    dtype: Literal["float64"] = "float64"
+
+    def model_post_init(self, context: object) -> None:
+        """d and what follows from it is swept, not set."""
+        refuse_unused(self, "d is swept: set dimensions", "law.d", "law.sigma_n", "net.sigma_0")
 
     @field_validator("dimensions")
     @classmethod
     def _enough(cls, dimensions: tuple[int, ...]) -> tuple[int, ...]:
         require(len(set(dimensions)) >= 3, "an exponent needs at least three dimensions", f"{dimensions}", "add more")
+        require(max(dimensions) <= 10**15, "dimensions must be at most 10¹⁵", f"{max(dimensions)}", "float64 ends there")
         return dimensions
 
 
@@ -79,12 +85,25 @@ def run_dimension(spec: PatchNoise, folder: Folder, d: int) -> Json:
     last = [row for row in record.rows if row["step"] == record.rows[-1]["step"]]
     return {
         "steps": record.rows[-1]["step"],
+        "outside_span": outside_span(copy, data, record.state.w - w0),
         "coordinates": int(w0.shape[-1]),
         "noise_max": float(np.mean([max(r["noise_max"] for r in record.rows if r["run"] == s) for s in spec.seeds])),
         "u": float(np.mean([max(r["u"]) for r in last])),
         "v": float(np.mean([min(r["v"]) for r in last])),
         "residual": float(np.mean([r["residual"] for r in last])),
     }
+
+
+def outside_span(law: PatchLaw, data: PatchBatch, moved: Tensor) -> float:
+    """Lemma E.2: the largest share of w(T) − w(0) that lies outside the span of features and training noise."""
+    worst = 0.0
+    for index in range(len(moved)):
+        noise = (data.x[index] - law.signal(data.y[index], data.robust[index], data.amplitude[index])).flatten(0, 1)
+        basis = torch.linalg.qr(torch.cat([*law.features(), noise]).mT).Q
+        rows = moved[index].flatten(0, 1)
+        rest = rows - (rows @ basis) @ basis.mT
+        worst = max(worst, float((rest.norm(dim=-1) / rows.norm(dim=-1).clamp(min=1e-300)).max()))
+    return worst
 
 
 def run(spec: PatchNoise, folder: Folder) -> Json:

@@ -7,7 +7,7 @@ R^d. Beside them, the approximation of Lemma 5.2, one step at a time, against th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -18,10 +18,10 @@ from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics import coefficients as co
 from featscope.dynamics.gd import Weights, training_step
-from featscope.dynamics.observables import cross_correlations_max, own_correlations
+from featscope.dynamics.observables import cross_correlations, own_correlations
 from featscope.dynamics.trajectory import Step, trajectory
-from featscope.experiments.spec import Experiment, Spec
-from featscope.laws.patches import PatchLaw
+from featscope.experiments.spec import Experiment, Spec, refuse_unused
+from featscope.laws.patches import PatchLaw, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
 
 
@@ -34,13 +34,25 @@ class PatchRecursion(Spec):
     }
 
     law: PatchLaw = PatchLaw(sigma_n=0.0, k=3, d=120)
-    #: σ0 = 1/√d and η̃ = d^{c0} with c0 = 1/2, as Assumption B.3 has them
-    net: PatchNetSpec = PatchNetSpec(width=20, sigma_0=120**-0.5)
+    #: σ0 = 1/√d and η̃ = d^c0 as Assumption B.3 has them
+    net: PatchNetSpec = PatchNetSpec(width=20)
     learning_rate: float = Field(default=0.1, gt=0)
-    step_size: float = Field(default=120**0.5, gt=0)
+    c0: float = Field(default=0.5, gt=0, lt=1)
     eps: float = Field(default=1.2, gt=0)
     steps: int = Field(default=1000, ge=1)
     every: int = Field(default=10, ge=1)
+    dtype: Literal["float64"] = "float64"
+
+    def model_post_init(self, context: object) -> None:
+        """The recursion is for noiseless laws with both kinds of patches; σ0 follows d."""
+        refuse_unused(self, "the recursion is noiseless", "law.sigma_n")
+        refuse_unused(self, "σ0 is 1/√d here: set law.d", "net.sigma_0")
+        both_kinds(self.law)
+
+    @property
+    def step_size(self) -> float:
+        """η̃ = d^c0."""
+        return float(self.law.d**self.c0)
 
 
 class Both(NamedTuple):
@@ -70,7 +82,10 @@ def side_by_side(descent: Step[Weights], recursion: Step[co.Coefficients]) -> St
 
 
 def lemma_5_2(spec: PatchRecursion, state: co.Coefficients, data: co.Latents, residual: Tensor) -> tuple[Tensor, Tensor]:
-    """Lemma 5.2's updates of A and B with its constants written out: η/k (1 − logit) A^{q−1} Σ_p α^q (1 − min{ε/α, η̃ α^{q−2} Σ_s A_s^q})^q, ϱ = 1 scaled in."""
+    """Lemma 5.2's updates of A and B with its constants written out: η/k (1 − logit) A^{q−1} Σ_p α^q (1 − min{ε/α, η̃ α^{q−2} Σ_s A_s^q})^q, ϱ scaled in.
+
+    The bracket is taken as 0 where the printed one is negative (ε > β), since σ̃' is 0 there.
+    """
     q, rho = spec.net.q, spec.net.rho
     scale = rho ** (1 - q)
     steps = []
@@ -107,7 +122,7 @@ def _arm(spec: PatchRecursion, folder: Folder, adversarial: bool) -> None:
     batch = spec.law.population()
     data = co.latents(batch, spec.law.k)
     runs = len(spec.seeds)
-    w0 = torch.stack([spec.net.init(spec.law.k, spec.law.d, stream(seed, "init")) for seed in spec.seeds])
+    w0 = torch.stack([spec.net.replace(sigma_0=spec.law.d**-0.5).init(spec.law.k, spec.law.d, stream(seed, "init")) for seed in spec.seeds])
     x, y = batch.x.expand(runs, -1, -1, -1), batch.y.expand(runs, -1)
     if adversarial:
         ascent = Ascent(clip="coefficient", eps=spec.eps, step_size=spec.step_size)
@@ -127,8 +142,8 @@ def _arm(spec: PatchRecursion, folder: Folder, adversarial: bool) -> None:
             "size": state.w.abs().flatten(-3).amax(-1),
             "u": own_correlations(c.u).amax(-1),
             "v": own_correlations(c.v).amax(-1),
-            "C_max": cross_correlations_max(c.u),
-            "D_max": cross_correlations_max(c.v),
+            "C": cross_correlations(c.u),
+            "D": cross_correlations(c.v),
         }
         return row | (_approximation(spec, c, data) if adversarial else {})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -22,10 +22,10 @@ from featscope.core.rules import CONSTANT
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import coefficients as co
-from featscope.dynamics.observables import cross_correlations_max, own_correlations
+from featscope.dynamics.observables import cross_correlations, own_correlations
 from featscope.dynamics.trajectory import Step, trajectory
-from featscope.experiments.spec import Experiment, Spec
-from featscope.laws.patches import PatchLaw
+from featscope.experiments.spec import Experiment, Spec, refuse_unused
+from featscope.laws.patches import PatchLaw, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
 
 Arm = Literal["standard", "features-only", "two-sided", "as-printed"]
@@ -56,12 +56,19 @@ class PatchScaling(Spec):
     horizon_power: float = Field(default=2.0, gt=0, description="every run ends at time d^this, if its steps last so long")
     every: int = Field(default=50, ge=1)
     widths: tuple[int, ...] = (10, 30, 100, 1000, 10000, 100000)
-    power_starts: tuple[float, ...] = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+    dtype: Literal["float64"] = "float64"
+    power_starts: tuple[Annotated[float, Field(gt=0, lt=0.5)], ...] = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+
+    def model_post_init(self, context: object) -> None:
+        """d and what follows from it is swept, not set."""
+        refuse_unused(self, "d is swept: set dimensions", "law.d", "law.sigma_n", "net.sigma_0")
+        both_kinds(self.law)
 
     @field_validator("dimensions")
     @classmethod
     def _enough(cls, dimensions: tuple[int, ...]) -> tuple[int, ...]:
         require(len(set(dimensions)) >= 3, "an exponent needs at least three dimensions", f"{dimensions}", "add more")
+        require(max(dimensions) <= 10**15, "dimensions must be at most 10¹⁵", f"{max(dimensions)}", "float64 ends there")
         return dimensions
 
 
@@ -171,8 +178,8 @@ def run_arm(spec: PatchScaling, folder: Folder, arm: Arm) -> None:
             "u": own_correlations(c.u).amax(-1),
             "v": own_correlations(c.v).amax(-1),
             "F": place.outputs(c),
-            "C_max": cross_correlations_max(c.u),
-            "D_max": cross_correlations_max(c.v),
+            "C_max": cross_correlations(c.u).amax(-1),
+            "D_max": cross_correlations(c.v).amax(-1),
         }
 
     def all_done(state: Watched, t: int) -> bool:

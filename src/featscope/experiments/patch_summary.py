@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from featscope.core.rows import last_rows
 from featscope.core.store import Folder, Json, Rows
 
 
@@ -24,11 +25,6 @@ def phase_switch(rows: pl.DataFrame) -> dict[int, list[int | None]]:
             found.append(steps[first] if first < len(steps) else None)
         switches[int(str(run))] = found
     return switches
-
-
-def last_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """The last recorded row of each run."""
-    return rows.sort("step").group_by("run", maintain_order=True).last()
 
 
 def _mean(values: Sequence[Any]) -> Any:
@@ -52,9 +48,11 @@ def _arm(rows: pl.DataFrame, radii: Rows, eps: float, arm: str) -> Json:
     last = last_rows(rows)
     attacked = [c for c in last.columns if c.startswith("robust_") and not c.startswith("robust_train_")]
     robust = {c.removeprefix("robust_"): {"upper": _mean(last[c].to_list()), "lower": 0.0} for c in attacked}
-    for row in (r for r in radii if r["eps"] == eps):
-        same = [r for r in radii if r["eps"] == eps and r["threat"] == row["threat"]]
-        robust[row["threat"]] = {"upper": _mean([r["upper"] for r in same]), "lower": _mean([r["lower"] for r in same])}
+    at_eps = [r for r in radii if r["eps"] == eps]
+    for threat in {r["threat"] for r in at_eps}:
+        same = [r for r in at_eps if r["threat"] == threat and r["points"] == "test"]
+        keys = ("upper", "lower", "cross_entropy_alone")
+        robust[threat] = {key: _mean([r[key] for r in same]) for key in keys}
     for name in ("training-attack", "model-free"):
         # One fixed perturbation each: what is measured is exact for it, so the bracket is closed.
         if name in robust:

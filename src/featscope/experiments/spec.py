@@ -61,6 +61,15 @@ class Experiment(Generic[T]):
     needs_data: tuple[str, ...] = field(default=())
 
 
+def refuse_unused(spec: Spec, reason: str, *keys: str) -> None:
+    """Refuse changes of settings that this experiment does not use; ``keys`` are dotted."""
+    for key in keys:
+        top, _, leaf = key.partition(".")
+        default = type(spec).model_fields[top].default
+        given, usual = (getattr(value, leaf) if leaf else value for value in (getattr(spec, top), default))
+        require(given == usual, f"{key} has no effect here", f"{key}={given}", reason)
+
+
 def _nested(annotation: Any) -> type[BaseModel] | None:
     """The model inside an annotation such as `Net` or `Net | None`, if there is one."""
     for option in (annotation, *typing.get_args(annotation)):

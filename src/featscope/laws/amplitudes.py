@@ -12,12 +12,15 @@ from torch import Tensor
 from featscope.core.errors import require
 from featscope.core.value import Value
 
+#: amplitudes beyond this overflow in their powers
+LARGEST = 1e30
+
 
 class Constant(Value):
     """Always ``value``."""
 
     name: Literal["constant"] = "constant"
-    value: float = Field(gt=0)
+    value: float = Field(gt=0, le=LARGEST)
 
     def sample(self, shape: tuple[int, ...], rng: torch.Generator) -> Tensor:
         """Return a constant tensor; draws nothing."""
@@ -43,7 +46,7 @@ class Uniform(Value):
 
     name: Literal["uniform"] = "uniform"
     low: float = Field(gt=0)
-    high: float
+    high: float = Field(le=LARGEST)
 
     @model_validator(mode="after")
     def _ordered(self) -> Uniform:
@@ -73,8 +76,8 @@ class LogNormal(Value):
     """exp(N(log median, spread²))."""
 
     name: Literal["lognormal"] = "lognormal"
-    median: float = Field(gt=0)
-    spread: float = Field(gt=0)
+    median: float = Field(gt=0, le=LARGEST)
+    spread: float = Field(gt=0, le=10)
 
     def sample(self, shape: tuple[int, ...], rng: torch.Generator) -> Tensor:
         """Draw i.i.d."""
@@ -97,7 +100,7 @@ class LogNormal(Value):
 
 def _from_number(value: Any) -> Any:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Constant(value=float(value))
+        return {"name": "constant", "value": float(value)}
     return value
 
 

@@ -76,6 +76,11 @@ class PatchLaw(Value):
         given = self.alpha if name == "alpha" else self.beta
         return given[label] if isinstance(given, tuple) else given
 
+    @property
+    def beta_supremum(self) -> float:
+        """sup β over all classes."""
+        return max(self.of_class("beta", j).supremum for j in range(self.k))
+
     def features(self, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
         """u and v, each (k, d), orthonormal."""
         if self.frame == "axes":
@@ -145,7 +150,7 @@ class PatchLaw(Value):
         each = range(self.k)
         alpha_low = min(self.of_class("alpha", j).infimum for j in each)
         alpha_high = max(self.of_class("alpha", j).supremum for j in each)
-        beta_high = max(self.of_class("beta", j).supremum for j in each)
+        beta_high = self.beta_supremum
         robust = 0.5 * (self.robust_patches.low + self.robust_patches.high)
         sparse = max(robust * self.of_class("alpha", j).moment(tau) for j in each)
         dense = min((self.patches - robust) * self.of_class("beta", j).moment(tau) for j in each)
@@ -166,6 +171,13 @@ class PatchLaw(Value):
             above("2ε-separation", f"nearest points of different classes ({norm}) against 2ε", nearest, 2 * eps),
             above("halfway", "sup α against 2ε: below it, halfway between two classes is in reach of both", alpha_high, 2 * eps),
         ], found
+
+
+def both_kinds(law: PatchLaw) -> None:
+    """Refuse a law whose points may lack robust or non-robust patches: the growth lemmas compare the two."""
+    low, high = law.robust_patches.low, law.robust_patches.high
+    rule = "the growth lemmas need robust and non-robust patches in every point"
+    require(low > 0 and high < law.patches, rule, f"robust_patches {low} … {high} of {law.patches}", "use 1 … patches−1")
 
 
 def _log(value: float) -> float:

@@ -78,7 +78,7 @@ def radii(run: Run) -> Figure:
     figure, axes = panels(1, 2, 4.2, 3.4)
     for ax, threat in zip(axes[0], ("feature-span", "full-ball"), strict=True):
         for arm, color in zip(arms, (NON_ROBUST, ROBUST), strict=False):
-            rows = run.part(f"{arm}-radii").filter(pl.col("threat") == threat)
+            rows = run.part(f"{arm}-radii").filter((pl.col("threat") == threat) & (pl.col("points") == "test"))
             mean = rows.group_by("eps").agg(pl.col("upper").mean(), pl.col("lower").mean()).sort("eps")
             eps = mean["eps"].to_numpy()
             ax.plot(eps, mean["upper"].to_numpy(), color=color, marker="o", markersize=3, label=f"{arm}: attacked (upper)")
@@ -97,11 +97,12 @@ def inside(run: Run) -> Figure:
     for line, arm in zip(axes, arms, strict=True):
         rows = run.part(arm)
         for column, color, name in (
-            ("C_max", ROBUST, "largest C"),
-            ("D_max", NON_ROBUST, "largest D"),
+            ("C", ROBUST, "largest C"),
+            ("D", NON_ROBUST, "largest D"),
             ("noise_max", GREY, "largest |⟨w, ξ⟩|"),
         ):
-            curve_over_runs(line[0], *_by_run(rows, column), color, name)
+            steps, values = _by_run(rows, column)
+            curve_over_runs(line[0], steps, values if values.ndim == 2 else values.max(-1), color, name)
         finish(line[0], f"{arm}: off-diagonal and noise", "epoch", "correlation")
         for column, color, name in (("rest_l1", ATTACKED, "ℓ1"), ("rest_l2", CERTIFIED, "ℓ2")):
             curve_over_runs(line[1], *_by_run(rows, column), color, f"max {name} norm")

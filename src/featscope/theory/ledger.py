@@ -8,6 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import torch
 
 from featscope.core.errors import BadInput, unknown
@@ -38,10 +39,19 @@ def select(ids: Sequence[str], paper: str | None) -> list[Claim]:
     return chosen
 
 
+def unmet_conditions(run: Run) -> list[str]:
+    """Conditions that the run's law does not meet, with numbers, where the run recorded its law's check as part `law`."""
+    if run.rows.is_empty() or "part" not in run.rows.columns or "met" not in run.rows.columns:
+        return []
+    rows = run.rows.filter((pl.col("part") == "law") & ~pl.col("met")).to_dicts()
+    return [f"{row['text']}: {row['value']:.3g} against {row['bound']:.3g}" for row in rows if row["value"] is not None]
+
+
 def entry(claim: Claim, reading: Reading, runs: dict[str, Run]) -> Entry:
     """Judge one reading and return its line of the ledger."""
     finding = reading.judge(runs)
-    evidence = {**finding.evidence, "runs": {label: r.path.name for label, r in runs.items()}}
+    missed = sorted({text for r in runs.values() for text in unmet_conditions(r)} | set(finding.evidence.get("unmet", [])))
+    evidence = {**finding.evidence, **({"unmet": missed} if missed else {}), "runs": {label: r.path.name for label, r in runs.items()}}
     return {
         "id": claim.id,
         "paper": claim.paper,

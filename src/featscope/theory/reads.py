@@ -1,4 +1,4 @@
-"""What judges share: pooled proportions over seeds, last rows, and lists of numbers."""
+"""What judges share: pooled proportions over seeds, and columns as arrays."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ import numpy as np
 import polars as pl
 
 from featscope.core.stats import Interval, wilson
-
-
-def last_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """The last recorded row of each run."""
-    return rows.sort("step").group_by("run", maintain_order=True).last()
 
 
 def pooled_error(accuracies: Sequence[float], points: int) -> Interval:

@@ -32,16 +32,16 @@ def fooled(w: Array, x: Array, y: NDArray[np.int64], delta: Array, eps: float, q
     return count
 
 
-def matching_bound(x: Array, y: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64], eps: float) -> float:
-    """The bound 1 − pairs/(2n) on any classifier's robust accuracy, or 1 if the pairs prove nothing.
+def matching_bound(x: Array, y: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64], eps: float) -> float | None:
+    """The bound 1 − pairs/(2n) on any classifier's robust accuracy, or None if a pair is not what it should be.
 
     Each pair must have different labels and a midpoint within ε of both ends; no point may occur twice on one side.
     """
     if len(set(left.tolist())) != len(left) or len(set(right.tolist())) != len(right):
-        return 1.0
+        return None
     good = 0
     for i, j in zip(left.tolist(), right.tolist(), strict=True):
         middle = (x[i] + x[j]) / 2
         near = max(np.abs(middle - x[i]).max(), np.abs(middle - x[j]).max()) <= eps * (1 + ROUNDING)
         good += bool(y[i] != y[j] and near)
-    return 1 - good / (2 * len(y)) if good == len(left) else 1.0
+    return 1 - good / (2 * len(y)) if good == len(left) else None

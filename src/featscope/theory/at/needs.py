@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from featscope.core.store import Run
 from featscope.theory.claim import Need
 
 #: η = 1 and the patch clip: the setting in which the phases are visible.
@@ -23,9 +22,3 @@ RECURSION = Need("patch-recursion")
 NOISE = Need("patch-noise")
 
 ASSUMPTION = ("Assumption 2.3 and the choices of B.3",)
-
-
-def unmet_conditions(run: Run) -> list[str]:
-    """Conditions of the law that the run's setting does not meet, with numbers."""
-    rows = run.part("law").filter(~run.part("law")["met"]).to_dicts()
-    return [f"{row['text']}: {row['value']:.3g} against {row['bound']:.3g}" for row in rows]

@@ -6,11 +6,13 @@ import math
 
 import polars as pl
 
+from featscope.core.rows import last_rows
 from featscope.core.stats import Interval
 from featscope.core.store import Run
 from featscope.theory.at.needs import COORDINATE, FIG3, NOISE
 from featscope.theory.claim import (
     CONSTANT,
+    SAME,
     Claim,
     Finding,
     Judge,
@@ -19,10 +21,11 @@ from featscope.theory.claim import (
     Verdict,
     at_least,
     at_most,
+    exactly,
     exponent_at_most,
     out_of_scope,
 )
-from featscope.theory.reads import last_rows, numbers
+from featscope.theory.reads import numbers
 
 #: Õ(f) at one finite setting: at most f·log d.
 TILDE = "Õ(f) is read as at most f · log d"
@@ -43,7 +46,13 @@ def _decomposition(runs: Runs) -> Finding:
     if n["N"] * n["P"] >= n["d"] - 2 * n["k"]:
         note = "the N·P noise vectors span everything orthogonal to the features, so every weight vector has this form"
         return Finding(Verdict.VACUOUS, n["N"] * n["P"], n["d"] - 2 * n["k"], {"note": note})
-    return Finding(Verdict.INCONCLUSIVE, None, None, {"note": "fewer noise vectors than dimensions: compare with the recursion instead"})
+    return Finding(Verdict.INCONCLUSIVE, None, None, {"note": "fewer noise vectors than dimensions: the reading large-d measures it"})
+
+
+def _in_span(runs: Runs) -> Finding:
+    """The largest share of w(T) − w(0) outside the span of features and noise, over dimensions far larger than that span."""
+    shares = {key: float(found["outside_span"]) for key, found in runs["run"].summary.items()}
+    return exactly(max(shares.values()), SAME, by_dimension=shares)
 
 
 def _noise_small(arm: str) -> Judge:
@@ -103,7 +112,7 @@ def _total_residual(runs: Runs) -> Finding:
 
 def _losers(runs: Runs) -> Finding:
     last, d = last_rows(runs["run"].part("standard")), _law(runs["run"])["d"]
-    worst = [max(*u, c, e) for u, c, e in zip(last["u"].to_list(), last["C_max"].to_list(), last["D_max"].to_list(), strict=True)]
+    worst = [max(*u, *c, *e) for u, c, e in zip(last["u"].to_list(), last["C"].to_list(), last["D"].to_list(), strict=True)]
     return at_most(_spread(worst), math.log(d) / math.sqrt(d), rule=TILDE, measured="largest of A, C and D at the end")
 
 
@@ -128,6 +137,7 @@ CLAIMS = (
         "Lemma E.2",
         "Under standard training weights are w(0) plus features plus training noise.",
         Reading("figure-3", "whether the statement excludes anything", {"run": FIG3}, _decomposition),
+        Reading("large-d", "what lies outside the span, d up to 10⁹ by compact copies", {"run": NOISE}, _in_span),
     ),
     _claim(
         "LE.3",

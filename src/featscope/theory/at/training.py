@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from featscope.core.rows import last_rows
 from featscope.core.stats import Interval, wilson
 from featscope.core.store import Run
-from featscope.theory.at.needs import ASSUMPTION, COORDINATE, FIG3, LITERAL, MASKED, PGD_TRAINING, unmet_conditions
-from featscope.theory.claim import MUCH, SMALL, Claim, Finding, Judge, Need, Reading, Runs, at_least, at_most
-from featscope.theory.reads import last_rows, numbers, pooled_error
+from featscope.theory.at.needs import ASSUMPTION, COORDINATE, FIG3, LITERAL, MASKED, PGD_TRAINING
+from featscope.theory.claim import MUCH, SMALL, Claim, Finding, Judge, Need, Reading, Runs, at_least, at_most, exactly
+from featscope.theory.reads import numbers, pooled_error
 from featscope.theory.verify_at import fooled
 
 
@@ -27,7 +28,7 @@ def _small(arm: str, column: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         accuracies = last_rows(run.part(arm))[column].to_list()
-        return at_most(_final_error(run, arm, column), SMALL, accuracy_by_seed=accuracies, unmet=unmet_conditions(run))
+        return at_most(_final_error(run, arm, column), SMALL, accuracy_by_seed=accuracies)
 
     return judge
 
@@ -47,22 +48,31 @@ def _perfect(column: str, arm: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         errors = [1 - a for a in last_rows(runs["run"].part(arm))[column].to_list()]
-        return at_most(Interval(max(errors), min(errors), max(errors)), 0.0, error_by_seed=errors)
+        return exactly(max(errors), 0.0, error_by_seed=errors)
 
     return judge
 
 
-def _bracketed(threat: str) -> Judge:
-    """The error over a threat: at least what attacks found, at most what is not certified; both pooled over seeds."""
+def _bracketed(threat: str, points: str = "test") -> Judge:
+    """The error over a threat: at least what attacks found, at most what is not certified; both pooled over seeds.
+
+    On test points the statement is o(1); on training points it is that none is wrong.
+    """
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        eps = float(run.spec["spec"]["eps"])
-        rows = [r for r in run.part("adversarial-radii").to_dicts() if r["threat"] == threat and r["eps"] == eps]
-        points = min(int(run.spec["spec"]["evaluation"]["curve_points"]), int(run.spec["spec"]["test_size"]))
-        found = pooled_error([r["upper"] for r in rows], points)
-        possible = pooled_error([r["lower"] for r in rows], points)
-        extra = {"upper": [r["upper"] for r in rows], "lower": [r["lower"] for r in rows]}
+        body = run.spec["spec"]
+        rows = [
+            r
+            for r in run.part("adversarial-radii").to_dicts()
+            if r["threat"] == threat and r["points"] == points and r["eps"] == body["eps"]
+        ]
+        count = min(int(body["evaluation"]["curve_points"]), int(body[f"{points}_size"]))
+        found = pooled_error([r["upper"] for r in rows], count)
+        possible = pooled_error([r["lower"] for r in rows], count)
+        extra = {key: [r[key] for r in rows] for key in ("upper", "lower", "cross_entropy_alone")}
+        if points == "train":
+            return at_most(Interval(found.value, found.value, possible.value), 0.0, **extra)
         return at_most(Interval(found.value, found.low, possible.high), SMALL, **extra, **_certificate(run, threat))
 
     return judge
@@ -107,6 +117,12 @@ def _adversarial(suffix: str, need: Need, text: str) -> tuple[Reading, ...]:
             f"right at X and X̃ on all training points; {text}",
             {"run": need},
             _perfect("robust_train_training-attack", arm),
+        ),
+        Reading(
+            f"perfect-fit-full-ball{label}",
+            f"no training point is wrong anywhere in its ball; {text}",
+            {"run": need},
+            _bracketed("full-ball", "train"),
         ),
         Reading(f"robust-features{label}", f"error on D_R; {text}", {"run": need}, _small(arm, "feature_robust")),
         Reading(f"training-attack{label}", f"test error at X or X̃; {text}", {"run": need}, _small(arm, "robust_training-attack")),
