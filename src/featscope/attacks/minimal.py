@@ -69,12 +69,16 @@ def own_loss_objective(net: MultiClass, signs: Tensor, y: Tensor, cluster: Tenso
 
 @dataclass(frozen=True)
 class MinimalPGD:
-    """PGD-ℓ2 with a radius for each example, found by bisection in ``rounds`` rounds below ``reach``."""
+    """PGD-ℓ2 with a radius for each example, found by bisection in ``rounds`` rounds below ``reach``.
+
+    ``last_only`` is the usual protocol at a fixed radius: only the last iterate counts, and it is not shortened.
+    """
 
     steps: int = 60
     restarts: int = 5
     rounds: int = 12
     reach: float = 100.0
+    last_only: bool = False
 
     def __post_init__(self) -> None:
         for name in ("steps", "restarts", "rounds"):
@@ -104,7 +108,8 @@ class MinimalPGD:
         best, size = delta[0].clone(), torch.full_like(eps, torch.inf)
         for step in range(self.steps + 1):
             score, direction = objective(x + delta)
-            norm = torch.where(score <= 0, torch.linalg.vector_norm(delta, dim=-1), torch.inf)
+            counts = (score <= 0) & (step == self.steps or not self.last_only)
+            norm = torch.where(counts, torch.linalg.vector_norm(delta, dim=-1), torch.inf)
             least, which = norm.min(0)
             better = least < size
             chosen = delta.gather(0, which[None, :, None].expand(1, *x.shape))[0]
@@ -112,7 +117,7 @@ class MinimalPGD:
             if step < self.steps:
                 moved = delta / eps[:, None].clamp(min=1e-300) + (2.5 / self.steps) * unit.steepest(direction)
                 delta = eps[:, None] * unit.project(moved)
-        return self._shorten(objective, x, best, size.isfinite())
+        return best if self.last_only else self._shorten(objective, x, best, size.isfinite())
 
     def _shorten(self, objective: Objective, x: Tensor, delta: Tensor, success: Tensor) -> Tensor:
         """Bisect the segment from the example to the success for its last point that is misclassified."""
