@@ -22,7 +22,7 @@ from featscope.nets.multiclass import MultiClass
 BINS = 600
 
 
-def certified_radii(net: MultiClass, signs: Tensor, x: Tensor, y: Tensor, cluster: Tensor, above: Tensor) -> Tensor:
+def certified_radii(net: MultiClass, signs: Tensor, x: Tensor, y: Tensor, cluster: Tensor, above: Tensor, bins: int = BINS) -> Tensor:
     """A radius below which no perturbation flips the read-out; 0 where it is wrong. Searched below ``above``, an attacked radius."""
     lower = torch.zeros_like(above)
     outputs = multiclass.logits(net, x)
@@ -34,18 +34,18 @@ def certified_radii(net: MultiClass, signs: Tensor, x: Tensor, y: Tensor, cluste
         picked = ((cluster == c) & (margin > 0) & above.isfinite()).nonzero()[:, 0]
         # A point whose label differs from its cluster's class never occurs in the law; the inequality above needs c ∈ J_s.
         if picked.numel():
-            lower[picked] = _knapsack(net.w, signs, c, z[picked], above[picked])
+            lower[picked] = _knapsack(net.w, signs, c, z[picked], above[picked], bins)
     return lower
 
 
-def _knapsack(w: Tensor, signs: Tensor, c: int, z: Tensor, above: Tensor) -> Tensor:
+def _knapsack(w: Tensor, signs: Tensor, c: int, z: Tensor, above: Tensor, bins: int) -> Tensor:
     rivals = (signs != signs[c]).nonzero()[:, 0].tolist()
     norms = torch.linalg.vector_norm(w, dim=-1)
     unit = (w / norms[:, None])[[c, *rivals]]
     kappa = torch.linalg.eigvalsh(unit @ unit.mT)[-1]
-    unit_budget = kappa * above**2 / BINS
+    unit_budget = kappa * above**2 / bins
     # One bin more for each share pays for rounding it up.
-    size = BINS + len(rivals) + 1
+    size = bins + len(rivals) + 1
     steps = (unit_budget[:, None] * torch.arange(size + 1, dtype=w.dtype)).sqrt()
     gain = z.new_zeros(z.shape[0], size + 1)
     for j in rivals:
@@ -54,8 +54,8 @@ def _knapsack(w: Tensor, signs: Tensor, c: int, z: Tensor, above: Tensor) -> Ten
     best = _max_plus(gain, saved)
     enough = best >= int((signs == signs[c]).sum()) - 1
     first = torch.where(enough.any(-1), enough.int().argmax(-1), size + 1)
-    bins = (first - 1 - (len(rivals) + 1)).clamp(min=0, max=BINS)
-    radius: Tensor = (bins * unit_budget / kappa).sqrt()
+    safe = (first - 1 - (len(rivals) + 1)).clamp(min=0, max=bins)
+    radius: Tensor = (safe * unit_budget / kappa).sqrt()
     return radius
 
 

@@ -14,7 +14,7 @@ from featscope.dynamics.cluster_descent import Coefficients, Descent, coefficien
 from featscope.laws.clusters import ClusterBatch, Clusters
 from featscope.nets import multiclass
 from featscope.nets.multiclass import MultiClass
-from featscope.nets.two_layer import logistic_loss, logistic_slope
+from featscope.nets.two_layer import logistic_loss
 
 Observed = dict[str, Tensor | float]
 
@@ -71,7 +71,7 @@ class Watch:
         same = owners.mT
         cos = summarise_cosines(cosines(self.features, state.w), same)
         scale = float(found.features[owners].mean())
-        slope = logistic_slope(q)
+        slope = -torch.nn.functional.softplus(q)
         return {
             **self._shared(q, slope, z, mine, found, owners, scale),
             "loss": float(logistic_loss(q)),
@@ -92,7 +92,8 @@ class Watch:
         mine = self.train.cluster[:, None] == owner[None, :]
         owners = owner[:, None] == torch.arange(k)[None, :]
         found = self.coefficients(state)
-        slope = -own(CROSS_ENTROPY.grad(outputs, self.train.cluster), self.train.cluster)
+        others = outputs.scatter(-1, self.train.cluster[:, None], -torch.inf)
+        slope = torch.logsumexp(others, -1) - torch.logsumexp(outputs, -1)
         scale = float(found.features[owners].mean())
         table = cosines(self.features, net.equivalent())
         cos = summarise_cosines(table, torch.eye(k, dtype=torch.bool))
@@ -105,13 +106,14 @@ class Watch:
         }
 
     def _shared(self, q: Tensor, slope: Tensor, z: Tensor, mine: Tensor, found: Coefficients, owners: Tensor, scale: float) -> Observed:
+        # ``slope`` is ln|ℓ'|: the derivatives themselves underflow long before their ratio does.
         big, rest = found.features[owners], found.features[~owners]
         noise_own, noise_rest = found.noise.mT[mine], found.noise.mT[~mine]
         least = float(big.min())
         return {
             "margin_min": float(q.min()),
             "margin_max": float(q.max()),
-            "slope_ratio": float(slope.max() / slope.min()),
+            "slope_ratio": math.exp(min(float(slope.max() - slope.min()), 700.0)),
             "own_active": float((z >= 0)[mine].double().mean()),
             "lambda_min": least,
             "lambda_max": float(big.max()),

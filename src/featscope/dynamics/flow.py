@@ -6,8 +6,8 @@ grow in proportion to τ: the rows are evenly spread in ln τ. Method: Bogacki a
 weight's norm.
 
 What happens to the initial scale in the limit. Descent with σ_w = ρ η and η → 0 has weights of order η after any fixed number of steps: the
-initialisation vanishes with η and leaves only the activation pattern of its direction. So the limit starts with literal descent steps of
-the run's own η (``warm`` of them, on which the patterns of Lemma B.1 can be read) and goes on as flow. With the literal
+initialisation vanishes with η and leaves only the activation pattern of its direction. So a run in the limit starts with a few literal
+descent steps of its own η, on which the patterns of Lemma B.1 can be read, and goes on as flow from there. With the literal
 σ_w = √(η k^−5) ≫ η the initial weights are what they are, and the flow starts from them.
 """
 
@@ -39,10 +39,10 @@ class Flow(NamedTuple):
     calls: Tensor
 
 
-def begin(w: Tensor, b: Tensor, c: Tensor, size: float) -> Flow:
-    """The state at τ = 0 with a first step of ``size``."""
+def begin(w: Tensor, b: Tensor, c: Tensor, time: float, size: float) -> Flow:
+    """The state at τ = ``time`` with a first step of ``size``."""
     zero = torch.zeros((), dtype=torch.float64)
-    return Flow(w, b, c, zero, zero + size, zero.clone())
+    return Flow(w, b, c, zero + time, zero + size, zero.clone())
 
 
 def _add(state: Flow, terms: list[tuple[float, tuple[Tensor, Tensor, Tensor]]]) -> tuple[Tensor, Tensor, Tensor]:
@@ -62,13 +62,9 @@ def _error(state: Flow, stages: list[tuple[Tensor, Tensor, Tensor]], h: float, w
     return float((torch.linalg.vector_norm(wrong, dim=-1) / norms.clamp(min=1e-300)).max())
 
 
-def flow_step(field: Field, end: float, tolerance: float, warm: int, eta: float) -> Step[Flow]:
-    """One accepted step; the first ``warm`` are descent steps of size η, none goes beyond ``end``, after which the state rests."""
+def flow_step(field: Field, end: float, tolerance: float) -> Step[Flow]:
+    """One accepted step; none goes beyond ``end``, after which the state rests."""
     require(0 < tolerance < 1, "tolerance must lie between 0 and 1", f"tolerance={tolerance}", "use for example 0.001")
-
-    def descend(state: Flow) -> Flow:
-        w, b, c = _add(state, [(eta, field(state.w, state.b))])
-        return Flow(w, b, c, state.time + eta, state.size, state.calls + 1)
 
     known: dict[str, tuple[Tensor, tuple[Tensor, Tensor, Tensor]]] = {}
 
@@ -80,8 +76,6 @@ def flow_step(field: Field, end: float, tolerance: float, warm: int, eta: float)
         return field(state.w, state.b), 1
 
     def step(state: Flow, t: int) -> Flow:
-        if t < warm:
-            return descend(state)
         left = end - float(state.time)
         if left <= 1e-12 * end:
             return state

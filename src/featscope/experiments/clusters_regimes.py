@@ -30,6 +30,10 @@ from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import span
 
 
+#: Literal steps of descent before the flow.
+WARM = 2
+
+
 class RegimeSpec(Spec):
     """k fixes the law and the training; ``init`` is σ_w² = η k^−5 as printed, or σ_w = η/(6 n m √d) as the proofs need."""
 
@@ -37,8 +41,9 @@ class RegimeSpec(Spec):
     seeds: tuple[int, ...] = (0,)
     k: int = Field(default=3, ge=2, le=4)
     init: Literal["literal", "lemma"] = "lemma"
-    tolerance: float = Field(default=3e-3, gt=0, lt=1)
+    tolerance: float = Field(default=5e-3, gt=0, lt=1)
     test_points: int = Field(default=300, ge=1)
+    every: int = Field(default=3, ge=1)
 
     @property
     def law(self) -> Clusters:
@@ -58,18 +63,25 @@ def _descent(state: Flow) -> Descent:
     return Descent(state.w, state.b, state.c)
 
 
-def _flow(spec: RegimeSpec, watch: Watch, start: Descent, field: FlowField, end: float, folder: Folder, name: str, seed: int, h: int) -> Flow:
-    """Run the flow to τ = ``end``, a row for every step of it; h = 0 means the 2-class network."""
+def _flow(
+    spec: RegimeSpec, watch: Watch, start: Descent, field: FlowField, end: float, folder: Folder, name: str, seed: int, h: int
+) -> Flow:
+    """WARM literal steps of descent, a row for each, then the flow to τ = ``end``; h = 0 means the 2-class network."""
     eta = spec.training.learning_rate
     a = two_layer.output_weights(spec.training.m, start.w.dtype)
+
+    def descend(state: Flow, t: int) -> Flow:
+        c, w, b = field(state.w, state.b)
+        return state._replace(w=state.w + eta * w, b=state.b + eta * b, c=state.c + eta * c, time=state.time + eta, calls=state.calls + 1)
 
     def observe(state: Flow, t: int) -> dict[str, Any]:
         seen = watch.fine(_descent(state), h) if h else watch.binary(_descent(state), a)
         return {"seed": float(seed), "time": float(state.time), "calls": float(state.calls), **seen}
 
-    step = flow_step(field, end, spec.tolerance, warm=2, eta=eta)
-    state = begin(start.w, start.b, start.c, eta)
-    return trajectory(step, state, 100_000, observe, 1, keep=folder.part(f"{name}-{seed}"), stop=finished(end)).state
+    state = begin(start.w, start.b, start.c, 0.0, eta)
+    state = trajectory(descend, state, WARM, observe, 1, keep=folder.part(f"start-{name}-{seed}")).state
+    step = flow_step(field, end, spec.tolerance)
+    return trajectory(step, state, 100_000, observe, spec.every, keep=folder.part(f"{name}-{seed}"), stop=finished(end)).state
 
 
 def run_regime(spec: RegimeSpec, folder: Folder) -> Json:

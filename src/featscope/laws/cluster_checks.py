@@ -60,36 +60,37 @@ def failure_bound(law: Clusters, n: int) -> float:
     return 8 * n**2 * math.exp(-(math.log(law.d) ** 2) / 2) + 2 * law.k * math.exp(-(share**2))
 
 
-def _off_diagonal(matrix: Tensor) -> Tensor:
-    return matrix[~torch.eye(matrix.shape[0], dtype=torch.bool, device=matrix.device)]
-
-
 def properties(law: Clusters, batch: ClusterBatch, distinct: bool) -> list[Condition]:
     """The seven properties of Proposition A.6 on one training set; ``distinct`` reads property 6 for i ≠ j only."""
     d, n, k = law.d, batch.x.shape[0], law.k
     root, delta = math.sqrt(d), cross_bound(d)
     mu = law.features(batch.x.shape[1], batch.x.dtype)
-    gram = batch.x @ batch.x.mT
     same = batch.cluster[:, None] == batch.cluster[None, :]
     noise = batch.x.clone()
     noise[:, :k] -= law.alpha * mu[batch.cluster, :k]
     noise /= law.sigma
-    norms = torch.linalg.vector_norm(noise, dim=-1)
-    inside = gram[same & ~torch.eye(n, dtype=torch.bool)] if distinct else gram[same]
+    # One large product; ⟨x_i, x_j⟩ follows from the noise's by α²⟨μ, μ⟩ and the cross terms.
+    inner, crossed = noise @ noise.mT, noise @ mu.mT
+    mixed = law.alpha * law.sigma * crossed[:, batch.cluster]
+    gram = law.sigma**2 * inner + mixed + mixed.mT + law.alpha**2 * (mu @ mu.mT)[batch.cluster][:, batch.cluster]
+    norms = inner.diagonal().sqrt().clone()
+    inside = same & ~torch.eye(n, dtype=torch.bool) if distinct else same
     counts = torch.bincount(batch.cluster, minlength=k).double()
     spread = math.sqrt(2 * n / k) * math.log(n / k)
     return [
         below("1", "| ‖ξ_i‖ − √d | ≤ 2 ln d", float((norms - root).abs().max()), 2 * math.log(d)),
         below("2", "‖x_i‖ ≤ 3√d", float(gram.diagonal().max().sqrt()), 3 * root),
-        below("3", "|⟨ξ_i, ξ_j⟩| ≤ Δ for i ≠ j", float(_off_diagonal(noise @ noise.mT).abs().max()), delta),
-        below("4", "|⟨μ_j, ξ_i⟩| ≤ Δ", float((noise @ mu.mT).abs().max()), delta),
-        below("5", "|⟨x_i, x_j⟩| ≤ Δ across clusters", float(gram[~same].abs().max()), delta),
-        Condition("6", "d/2 ≤ ⟨x_i, x_j⟩ ≤ 2d inside a cluster", *_widest(inside, d)),
+        below("3", "|⟨ξ_i, ξ_j⟩| ≤ Δ for i ≠ j", float(inner.fill_diagonal_(0).abs().max()), delta),
+        below("4", "|⟨μ_j, ξ_i⟩| ≤ Δ", float(crossed.abs().max()), delta),
+        below("5", "|⟨x_i, x_j⟩| ≤ Δ across clusters", float(gram.masked_fill(same, 0).abs().max()), delta),
+        Condition("6", "d/2 ≤ ⟨x_i, x_j⟩ ≤ 2d inside a cluster", *_widest(gram, inside, d)),
         below("7", "| |I_j| − n/k | ≤ √(2n/k) ln(n/k)", float((counts - n / k).abs().max()), spread),
     ]
 
 
-def _widest(inner: Tensor, d: int) -> tuple[float, float, bool]:
-    """Property 6 as one number: the largest factor by which an inner product leaves d, against 2."""
-    factor = torch.maximum(inner / d, d / inner.clamp(min=1e-300)).max() if inner.numel() else torch.tensor(1.0)
-    return float(factor), 2.0, bool(factor <= 2)
+def _widest(gram: Tensor, inside: Tensor, d: int) -> tuple[float, float, bool]:
+    """Property 6 as one number: the largest factor by which an inner product inside a cluster leaves d, against 2."""
+    top = float(gram.masked_fill(~inside, d).max()) / d
+    low = float(gram.masked_fill(~inside, d).min()) / d
+    factor = max(top, 1 / max(low, 1e-9))
+    return factor, 2.0, factor <= 2
