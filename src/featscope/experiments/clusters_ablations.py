@@ -60,7 +60,7 @@ def _one(spec: AblationSpec, law: Clusters, training: Training, seed: int, folde
         binary_step(drawn.train, a, training.learning_rate),
         start,
         training.steps,
-        lambda state, t: {"seed": float(seed), "setting": name, **watch.binary(state, a)},
+        lambda state, t: {"seed": float(seed), **watch.binary(state, a)},
         max(spec.every, 1),
         keep=folder.part(f"run-{label}"),
     )

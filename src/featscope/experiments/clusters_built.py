@@ -172,7 +172,8 @@ def _routes(law: Clusters, t: Training, seed: int) -> Json:
     copy = rotate(torch.cat([drawn.features, noise, drawn.directions]))
     mu, xi, w0 = copy.coordinates[: law.k], copy.coordinates[law.k : law.k + t.n], copy.coordinates[law.k + t.n :]
     rotated = ClusterBatch(law.alpha * mu[drawn.train.cluster] + xi, drawn.train.y, drawn.train.cluster)
-    norms, row = law.noise_norms(drawn.train), {}
+    norms = law.noise_norms(drawn.train)
+    row: Json = {}
     for fine, start in starts.items():
         label = "fine" if fine else "binary"
         done = _run(law, drawn.train, t, start, fine)
@@ -183,7 +184,7 @@ def _routes(law: Clusters, t: Training, seed: int) -> Json:
         there = _run(law, rotated, t, turned, fine)
         sums = torch.stack([found.noise[:, drawn.train.cluster == j] @ (1 / norms[drawn.train.cluster == j]) for j in range(law.k)], -1)
         row |= {
-            f"{label}_autograd": _worst(done.w, module.w.detach()),  # type: ignore[union-attr, operator]
+            f"{label}_autograd": _worst(done.w, next(module.parameters()).detach()),
             f"{label}_decomposition": _worst(decomposed(law, drawn.train, norms, start.w, found), done.w),
             f"{label}_marginal": _worst(sums, found.features / law.d),
             f"{label}_rotated": _worst(there.w @ copy.basis, done.w),

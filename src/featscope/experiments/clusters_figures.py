@@ -74,7 +74,10 @@ def run_fig2(spec: Fig2Spec, folder: Folder) -> Json:
 
 def fig2_summary(rows: Sequence[dict[str, Any]]) -> Json:
     """Means over seeds, extremes over all of them."""
-    mean = lambda key: sum(row[key] for row in rows) / len(rows)  # noqa: E731
+
+    def mean(key: str) -> float:
+        return float(sum(row[key] for row in rows) / len(rows))
+
     return {
         "binary": {
             "same_class_cosine": {

@@ -45,6 +45,7 @@ class ScalingSpec(Spec):
     points: tuple[int, ...] = (125, 250, 500, 1000, 2000)
     clusters: tuple[int, ...] = (4, 6, 8, 10, 12)
     talk_dimensions: tuple[int, ...] = (3072, 30_720, 307_200, 10**7, 10**9)
+    talk_steps: int = Field(default=300, ge=1)
     base_points: int = Field(default=1000, ge=4)
     sweep_dimension: int = Field(default=10**6, ge=100)
     test_points: int = Field(default=100, ge=1)
@@ -60,7 +61,7 @@ def settings(spec: ScalingSpec) -> dict[str, list[tuple[int, Clusters, Training]
         return Training(n=n, m=m, learning_rate=BASE_ETA * factor * boost, init_weight=init, init_bias=init, compact=True)
 
     def talk(d: int) -> Training:
-        return Training(n=n, learning_rate=d**-0.5, init_weight=d**-0.5, init_bias=1 / d, compact=True)
+        return Training(n=n, learning_rate=d**-0.5, init_weight=d**-0.5, init_bias=1 / d, steps=spec.talk_steps, compact=True)
 
     def wide_k(k: int) -> Training:
         return near(wide, max(n // 10, 12) * k, k // 2, (k // 2) * k / 50)
@@ -86,10 +87,24 @@ def measure(spec: ScalingSpec, law: Clusters, training: Training, seed: int) -> 
     attacked = pgd(readout_objective(net, signs, batch.y), inner, stream(seed, "attack")).radius
     lower = certified_radii(net, signs, inner, batch.y, batch.cluster, attacked, bins=300)
     clean = done.clean(batch)
-    kept = ("deviation", "lambda_ratio", "lambda_mean", "lambda_min", "lambda_other", "lambda_other_top", "own_active", "slope_ratio")
+    kept = (
+        "deviation",
+        "lambda_ratio",
+        "lambda_mean",
+        "lambda_min",
+        "lambda_other",
+        "lambda_other_top",
+        "own_active",
+        "slope_ratio",
+        "margin_min",
+        "margin_max",
+    )
     row = {key: float(binary[key]) for key in (*kept, "bias", "cosine_mean", "cosine_other_max")}
     row |= {f"fine_{key}": float(fine[key]) for key in (*kept, "cosine_mean", "cosine_other_max")}
     cap = 4 * math.sqrt(law.d)
+    gaps = {"margin_gap": row["margin_max"] - row["margin_min"], "fine_margin_gap": row["fine_margin_max"] - row["fine_margin_min"]}
+    ratios = {"ratio_excess": row["lambda_ratio"] - 1, "fine_ratio_excess": row["fine_lambda_ratio"] - 1}
+    row |= gaps | ratios | {"fine_other_share": row["fine_lambda_other"] / row["fine_lambda_min"]}
     return row | {
         "n": training.n,
         "k": law.k,
@@ -108,9 +123,18 @@ def measure(spec: ScalingSpec, law: Clusters, training: Training, seed: int) -> 
 #: sweep → quantities whose exponent is fitted.
 FITTED = {
     "d": ("deviation", "lambda_ratio", "exact_over_root_dk", "readout_over_root_d", "fine_deviation"),
-    "n": ("deviation", "fine_deviation", "exact_over_root_dk", "readout_over_root_d"),
+    "n": (
+        "deviation",
+        "fine_deviation",
+        "margin_gap",
+        "fine_margin_gap",
+        "ratio_excess",
+        "fine_ratio_excess",
+        "exact_over_root_dk",
+        "readout_over_root_d",
+    ),
     "k": ("exact_over_root_dk", "readout_over_root_d", "deviation"),
-    "talk": ("lambda_min", "lambda_ratio", "exact_over_root_dk"),
+    "talk": ("lambda_min", "lambda_ratio", "exact_over_root_dk", "fine_lambda_min", "fine_other_share"),
 }
 
 
