@@ -34,7 +34,7 @@ WARM = 2
 
 
 class RegimeSpec(Spec):
-    """The number of clusters fixes the law and the training; ``init`` is σ_w² = η k^−5 as printed, or σ_w = η/(6 n m √d) as the proofs need."""
+    """The number of clusters fixes law and training; ``init`` is σ_w² = η k^−5 as printed, or σ_w = η/(6nm√d) as the proofs need."""
 
     profiles: ClassVar[dict[str, Overrides]] = {"quick": {"sizes": [2, 3], "test_points": 50}, "paper": {"large": True}}
     seeds: tuple[int, ...] = (0,)
