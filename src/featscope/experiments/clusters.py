@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
+from featscope.core.errors import require
 from featscope.core.store import Folder
 from featscope.core.streams import stream
 from featscope.core.value import Value
@@ -48,6 +50,19 @@ class ClusterSpec(Spec):
     training: Training = Training()
     test_points: int = Field(default=500, ge=1)
     every: int = Field(default=5, ge=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        n, k = self.training.n, self.law.k
+        require(n >= k, "the training set needs a point for each cluster", f"n={n}, k={k}", "raise n to k or more")
+        vectors, room = n + 2 * self.training.m + k * self.training.h, self.law.d - k
+        require(
+            not self.training.compact or vectors <= room,
+            "a compact copy needs at least as many dimensions as vectors",
+            f"d−k={room}, n+weights={vectors}",
+            "raise d, lower n or set compact=false",
+        )
+        return self
 
 
 @dataclass(frozen=True)

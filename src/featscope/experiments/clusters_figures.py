@@ -31,6 +31,7 @@ class Fig2Spec(ClusterSpec):
 
     profiles: ClassVar[dict[str, Overrides]] = {"quick": QUICK, "paper": {}}
     test_points: int = 2000
+    every: int = 1
 
 
 class Fig3Spec(ClusterSpec):

@@ -20,7 +20,10 @@ from featscope.nets import two_layer
 
 
 class PropertiesSpec(ClusterSpec):
-    """How many training sets are drawn; 73 draws without a failure bound the failure rate by 5 %. Seed s starts at draw s·draws."""
+    """How many training sets are drawn; 73 draws without a failure bound the failure rate by 5 %. Seed s starts at draw s·draws.
+
+    Without ``data`` the training set's own properties (A.6), which do not depend on the initialisation, are left out.
+    """
 
     profiles: ClassVar[dict[str, Overrides]] = {
         "quick": {"d": 300, "n": 100, "draws": 5},
@@ -28,6 +31,7 @@ class PropertiesSpec(ClusterSpec):
     }
     seeds: tuple[int, ...] = (0,)
     draws: int = Field(default=75, ge=1)
+    data: bool = True
 
 
 def initial(law: Clusters, drawn: Draw, start: Descent, m: int, eta: float, scales: tuple[float, float]) -> list[Condition]:
@@ -79,7 +83,7 @@ def run_properties(spec: PropertiesSpec, folder: Folder) -> Json:
             drawn = law.draw(t.n, 2 * t.m + law.k * t.h, number, compact=t.compact, dtype=spec.torch_dtype)
             binary = start_binary(drawn.directions[: 2 * t.m], t.n, t.init_weight, t.init_bias, stream(number, "init", "bias"))
             fine = start_fine(drawn.directions[2 * t.m :], t.n, t.init_weight)
-            found = [("A.6." + c.name, c) for c in properties(law, drawn.train, distinct=True)]
+            found = [("A.6." + c.name, c) for c in properties(law, drawn.train, distinct=True)] if spec.data else []
             found += [("A.6.literal." + c.name, c) for c in properties_six(law, drawn)]
             found += [(c.name, c) for c in initial(law, drawn, binary, t.m, t.learning_rate, (t.init_weight, t.init_bias))]
             found += [(c.name, c) for c in first_step(law, drawn, binary, fine, t.m, t.h, t.learning_rate)]

@@ -45,7 +45,7 @@ class ScalingSpec(Spec):
     points: tuple[int, ...] = (125, 250, 500, 1000, 2000)
     clusters: tuple[int, ...] = (4, 6, 8, 10, 12)
     talk_dimensions: tuple[int, ...] = (3072, 30_720, 307_200, 10**7, 10**9)
-    talk_steps: int = Field(default=300, ge=1)
+    talk_steps: int = Field(default=200, ge=1)
     base_points: int = Field(default=1000, ge=4)
     sweep_dimension: int = Field(default=10**6, ge=100)
     test_points: int = Field(default=100, ge=1)

@@ -23,6 +23,7 @@ def sphere_gap(net: TwoLayer, law: Clusters, scale: float, features: Tensor, rng
     target = torch.where(net.positive[:, None], ideal.w[0], ideal.w[1]) * (scale / law.d)
     gaps = torch.linalg.vector_norm(net.w - target, dim=-1)
     above = float((net.a.abs() * (root * gaps + net.b.abs())).sum())
+    net, ideal = TwoLayer(*(t.double() for t in net)), TwoLayer(*(t.double() for t in ideal))
     basis = span(torch.cat([net.w, ideal.w]))
     small, flat = TwoLayer(net.w @ basis.mT, net.b, net.a), TwoLayer(ideal.w @ basis.mT, ideal.b, ideal.a)
     grid = [scale / law.d * (1 + step / 100) for step in range(-50, 51)]

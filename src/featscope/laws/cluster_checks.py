@@ -12,6 +12,9 @@ from featscope.core.conditions import Condition, above, below
 from featscope.core.rules import CONSTANT
 from featscope.laws.clusters import ClusterBatch, Clusters
 
+#: A setting that takes an assumption with equality must meet it after rounding.
+ROUNDING = 1 + 1e-9
+
 
 class Hyper(NamedTuple):
     """What Assumption 4.3 speaks of besides the law: points, neurons a class, learning rate and initial scales."""
@@ -35,9 +38,9 @@ def assumptions(law: Clusters, hyper: Hyper) -> list[Condition]:
         above("A4.3.n", "n ≥ k^7", float(hyper.n), float(k) ** 7),
         below("A4.3.n-top", "ln n ≤ ln² d", math.log(hyper.n), math.log(d) ** 2),
         below("A4.3.m", "m = Θ(k): max(m/k, k/m)", max(hyper.m / k, k / hyper.m), CONSTANT),
-        below("A4.3.eta", "η ≤ d^−2", eta, float(d) ** -2),
-        below("A4.3.w", "σ_w² ≤ η k^−5", hyper.init_weight**2, eta * float(k) ** -5),
-        below("A4.3.b", "σ_b² ≤ η k^−5", hyper.init_bias**2, eta * float(k) ** -5),
+        below("A4.3.eta", "η ≤ d^−2", eta, float(d) ** -2 * ROUNDING),
+        below("A4.3.w", "σ_w² ≤ η k^−5", hyper.init_weight**2, eta * float(k) ** -5 * ROUNDING),
+        below("A4.3.b", "σ_b² ≤ η k^−5", hyper.init_bias**2, eta * float(k) ** -5 * ROUNDING),
     ]
 
 
@@ -70,7 +73,7 @@ def properties(law: Clusters, batch: ClusterBatch, distinct: bool) -> list[Condi
     noise[:, :k] -= law.alpha * mu[batch.cluster, :k]
     noise /= law.sigma
     # One large product; ⟨x_i, x_j⟩ follows from the noise's by α²⟨μ, μ⟩ and the cross terms.
-    inner, crossed = noise @ noise.mT, noise @ mu.mT
+    inner, crossed = _gram(batch._replace(x=noise)), noise @ mu.mT
     mixed = law.alpha * law.sigma * crossed[:, batch.cluster]
     gram = law.sigma**2 * inner + mixed + mixed.mT + law.alpha**2 * (mu @ mu.mT)[batch.cluster][:, batch.cluster]
     norms = inner.diagonal().sqrt().clone()
@@ -86,6 +89,18 @@ def properties(law: Clusters, batch: ClusterBatch, distinct: bool) -> list[Condi
         Condition("6", "d/2 ≤ ⟨x_i, x_j⟩ ≤ 2d inside a cluster", *_widest(gram, inside, d)),
         below("7", "| |I_j| − n/k | ≤ √(2n/k) ln(n/k)", float((counts - n / k).abs().max()), spread),
     ]
+
+
+def _gram(batch: ClusterBatch, block: int = 256) -> Tensor:
+    """X Xᵀ block by block: of two points of a compact copy the earlier one says how many coordinates matter."""
+    x, n = batch.x, batch.x.shape[0]
+    gram = x.new_empty(n, n)
+    for low in range(0, n, block):
+        high = min(low + block, n)
+        width = batch.width(high)
+        part = x[low:, :width] @ x[low:high, :width].mT
+        gram[low:, low:high], gram[low:high, low:] = part, part.mT
+    return gram
 
 
 def _widest(gram: Tensor, inside: Tensor, d: int) -> tuple[float, float, bool]:

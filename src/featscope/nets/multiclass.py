@@ -12,7 +12,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from featscope.core.losses import CROSS_ENTROPY
 from featscope.core.pullback import Pullback
 
 
@@ -50,11 +49,21 @@ def pull_inputs(net: MultiClass, z: Tensor, cotangent: Tensor) -> Tensor:
     return pulled
 
 
+def cross_entropy_slope(outputs: Tensor, cluster: Tensor) -> Tensor:
+    """p − 1{own class}, with the own entry as minus the sum of the others.
+
+    Late in training 1 − p_c falls far below the spacing of numbers near 1; the difference would be rounding, the sum is not.
+    """
+    own = cluster.expand(outputs.shape[:-1])[..., None]
+    others = torch.softmax(outputs, -1).scatter(-1, own, 0.0)
+    return others.scatter(-1, own, -others.sum(-1, keepdim=True))
+
+
 def point_coefficients(net: MultiClass, x: Tensor, cluster: Tensor) -> tuple[Tensor, Tensor]:
     """C (…, k·h, n) with −∇_w L_CE = C X / n, and the logits (Corollary C.8)."""
     z = x @ net.w.mT
     outputs = from_hidden(net, z)
-    slope = CROSS_ENTROPY.grad(outputs, cluster).repeat_interleave(net.h, -1) / net.h
+    slope = cross_entropy_slope(outputs, cluster).repeat_interleave(net.h, -1) / net.h
     return -(slope * (z >= 0)).mT, outputs
 
 

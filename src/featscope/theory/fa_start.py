@@ -10,7 +10,7 @@ import polars as pl
 from featscope.core.stats import wilson
 from featscope.core.store import Run
 from featscope.theory.claim import SAME, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly
-from featscope.theory.fa_tools import ROUTES, START, START_LEMMA, START_LITERAL, claim, explained, reading, scoped, vacuous
+from featscope.theory.fa_tools import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim, explained, reading, scoped, vacuous
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3")
 
@@ -93,8 +93,8 @@ CLAIMS: tuple[Claim, ...] = (
         "With probability 1 − δ seven properties hold: norms near √d, inner products small across clusters and near d inside them.",
         A4,
         reading("paper", "§6.1's values, property 6 for i ≠ j", START, _rate(SEVEN)),
-        reading("assumption", "d = k^10, n = k^7 at k = 3, property 6 for i ≠ j", START_LEMMA, _rate(SEVEN)),
-        reading("literal", "the same with i = j allowed in property 6, as printed", START_LEMMA, _rate((*SEVEN, "A.6.literal.6"))),
+        reading("assumption", "d = k^10, n = k^7 at k = 3, property 6 for i ≠ j", START_DATA, _rate(SEVEN)),
+        reading("literal", "the same with i = j allowed in property 6, as printed", START_DATA, _rate((*SEVEN, "A.6.literal.6"))),
     ),
     claim(
         "FA-L5.1",

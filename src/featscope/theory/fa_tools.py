@@ -26,15 +26,16 @@ LARGER = Need("clusters-assumption", {"large": True, "dtype": "float32"})
 START = Need("clusters-properties", {"compact": True})
 
 
-def at_start(init: Literal["literal", "lemma"]) -> Need:
+def at_start(init: Literal["literal", "lemma"], data: bool = False) -> Need:
     """The properties at the start for Assumption 4.3 at k = 3, with σ_w literal or as the proofs need it."""
     regime = RegimeSpec(init=init)
     t, law = regime.training, regime.law
     numbers = {"n": t.n, "m": t.m, "learning_rate": t.learning_rate, "init_weight": t.init_weight, "init_bias": t.init_bias}
-    return Need("clusters-properties", {"k": law.k, "d": law.d, **numbers, "compact": True, "dtype": "float32"})
+    shared = {"k": law.k, "d": law.d, **numbers, "compact": True, "dtype": "float32"}
+    return Need("clusters-properties", {**shared, **({} if data else {"data": False, "draws": 150})})
 
 
-START_LITERAL, START_LEMMA = at_start("literal"), at_start("lemma")
+START_LITERAL, START_LEMMA, START_DATA = at_start("literal"), at_start("lemma"), at_start("lemma", data=True)
 
 
 def claim(id_: str, reference: str, statement: str, hypotheses: tuple[str, ...], *readings: Reading) -> Claim:
