@@ -32,7 +32,7 @@ def at_start(init: Literal["literal", "lemma"], data: bool = False) -> Need:
     t, law = regime.training, regime.law
     numbers = {"n": t.n, "m": t.m, "learning_rate": t.learning_rate, "init_weight": t.init_weight, "init_bias": t.init_bias}
     shared = {"k": law.k, "d": law.d, **numbers, "compact": True, "dtype": "float32"}
-    return Need("clusters-properties", {**shared, **({} if data else {"data": False, "draws": 150})})
+    return Need("clusters-properties", {**shared, "data": data})
 
 
 START_LITERAL, START_LEMMA, START_DATA = at_start("literal"), at_start("lemma"), at_start("lemma", data=True)
