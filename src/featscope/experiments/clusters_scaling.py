@@ -51,6 +51,12 @@ class ScalingSpec(Spec):
     test_points: int = Field(default=100, ge=1)
 
 
+#: What is kept of the observables at the end of training.
+KEPT = tuple(
+    "deviation lambda_ratio lambda_mean lambda_min lambda_other lambda_other_top own_active slope_ratio margin_min margin_max".split()
+)
+
+
 def settings(spec: ScalingSpec) -> dict[str, list[tuple[int, Clusters, Training]]]:
     """Sweep → (value, law, training)."""
     n, wide = spec.base_points, spec.sweep_dimension
@@ -87,24 +93,14 @@ def measure(spec: ScalingSpec, law: Clusters, training: Training, seed: int) -> 
     attacked = pgd(readout_objective(net, signs, batch.y), inner, stream(seed, "attack")).radius
     lower = certified_radii(net, signs, inner, batch.y, batch.cluster, attacked, bins=300)
     clean = done.clean(batch)
-    kept = (
-        "deviation",
-        "lambda_ratio",
-        "lambda_mean",
-        "lambda_min",
-        "lambda_other",
-        "lambda_other_top",
-        "own_active",
-        "slope_ratio",
-        "margin_min",
-        "margin_max",
-    )
-    row = {key: float(binary[key]) for key in (*kept, "bias", "cosine_mean", "cosine_other_max")}
-    row |= {f"fine_{key}": float(fine[key]) for key in (*kept, "cosine_mean", "cosine_other_max")}
+    row = {key: float(binary[key]) for key in (*KEPT, "bias", "cosine_mean", "cosine_other_max")}
+    row |= {f"fine_{key}": float(fine[key]) for key in (*KEPT, "cosine_mean", "cosine_other_max")}
     cap = 4 * math.sqrt(law.d)
     gaps = {"margin_gap": row["margin_max"] - row["margin_min"], "fine_margin_gap": row["fine_margin_max"] - row["fine_margin_min"]}
     ratios = {"ratio_excess": row["lambda_ratio"] - 1, "fine_ratio_excess": row["fine_lambda_ratio"] - 1}
-    row |= gaps | ratios | {"fine_other_share": row["fine_lambda_other"] / row["fine_lambda_min"]}
+    # −1 marks a share that does not exist because some own coefficient is 0.
+    share = row["fine_lambda_other"] / row["fine_lambda_min"] if row["fine_lambda_min"] > 0 else -1.0
+    row |= gaps | ratios | {"fine_other_share": share}
     return row | {
         "n": training.n,
         "k": law.k,

@@ -50,7 +50,7 @@ def fig2(run: Run) -> Figure:
 
 def fig3(run: Run) -> Figure:
     """Figure 3 (left): robust accuracy against the radius, with what is exact, attacked, certified and published."""
-    figure, axes = panels(1, 1, 6.4, 4.0)
+    figure, axes = panels(1, 1, 8.6, 3.9)
     ax, s = axes[0][0], run.summary
     lines = (
         ("binary", "exact", NON_ROBUST, "-", "2-class labels, exact"),
@@ -66,7 +66,7 @@ def fig3(run: Run) -> Figure:
         ax.plot(radii, 100 * np.asarray(values), "x", color=color, markersize=5)
     ax.plot([], [], "x", color=GREY, label="published, read off the plot")
     finish(ax, "Robust accuracy against the ℓ2 radius", "radius", "robust test accuracy (%)")
-    ax.legend(fontsize=7, frameon=False, loc="upper right")
+    ax.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return figure
 
 
@@ -89,6 +89,9 @@ def _swept(ax: Axes, table: Any, keys: dict[str, tuple[str, str]], logy: bool) -
         shown = f"{label}, exponent {fit['exponent']:.2f}" if fit else label
         ax.plot(x, y, "o-", color=color, markersize=4, label=shown)
     ax.set_xscale("log")
+    if max(x) / min(x) < 100:
+        ax.set_xticks(x, [f"{value:g}" for value in x])
+        ax.minorticks_off()
     if logy:
         ax.set_yscale("log")
 
