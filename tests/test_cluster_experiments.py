@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def test_figure_three_is_a_count_of_radii_in_the_right_order(store: Store) -> No
     curves |= {"fine_readout": s["fine"]["readout"], "fine_certified": s["fine"]["certified"]}
     for curve in curves.values():
         assert len(curve) == len(s["radii"])
-        assert all(a >= b for a, b in zip(curve, curve[1:], strict=False))
+        assert all(a >= b for a, b in pairwise(curve))
     assert all(a >= e for a, e in zip(curves["binary_own_loss"], curves["binary_exact"], strict=True))
     assert all(c <= a for c, a in zip(curves["fine_certified"], curves["fine_readout"], strict=True))
     assert s["by_seed"][0]["least_attack_over_exact"] >= 1 - 1e-9

@@ -52,8 +52,17 @@ class ScalingSpec(Spec):
 
 
 #: What is kept of the observables at the end of training.
-KEPT = tuple(
-    "deviation lambda_ratio lambda_mean lambda_min lambda_other lambda_other_top own_active slope_ratio margin_min margin_max".split()
+KEPT = (
+    "deviation",
+    "lambda_ratio",
+    "lambda_mean",
+    "lambda_min",
+    "lambda_other",
+    "lambda_other_top",
+    "own_active",
+    "slope_ratio",
+    "margin_min",
+    "margin_max",
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from featscope.core.stats import Interval, mean_interval
+from featscope.core.stats import Interval
 from featscope.core.store import Run
 from featscope.experiments.clusters_regimes import RegimeSpec
 from featscope.theory.claim import BEND, Claim, Finding, Judge, Need, Reading, Verdict, at_least, at_most, out_of_scope
@@ -81,8 +81,8 @@ def last(run: Run, name: str) -> list[Mapping[str, Any]]:
 
 
 def over(values: Sequence[float]) -> Interval:
-    """Mean with its interval; one value alone is taken as exact, because the number carries no sampling error of its own."""
-    return mean_interval(values) if len(values) > 1 else Interval(values[0], values[0], values[0])
+    """The mean of a number over seeds, with their range as its interval: a bound must hold for every seed (docs/claims.md)."""
+    return Interval(sum(values) / len(values), min(values), max(values))
 
 
 def falls(run: Run, sweep: str, key: str, **evidence: Any) -> Finding:
