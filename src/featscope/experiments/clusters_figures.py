@@ -17,6 +17,7 @@ from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_observables import cosines, summarise_cosines
 from featscope.experiments.clusters import ClusterSpec, Trained, train
+from featscope.experiments.distances import sphere_gap
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.cluster_checks import assumptions
 from featscope.laws.clusters import ClusterBatch
@@ -67,6 +68,9 @@ def run_fig2(spec: Fig2Spec, folder: Folder) -> Json:
         inside = summarise_cosines(binary, class_block(done))
         diagonal = summarise_cosines(fine, torch.eye(spec.law.k, dtype=torch.bool))
         row = {"seed": seed, "clean_binary": clean[0], "clean_fine": clean[1]}
+        scale = float(done.watch.binary(done.binary_state, done.binary.a)["lambda_mean"])
+        above, found = sphere_gap(done.binary, spec.law, scale, done.drawn.features, stream(seed, "sphere"))
+        row |= {"sphere_bound": above, "sphere_found": found}
         row |= {f"binary_{key}": value for key, value in inside.items()} | {f"fine_{key}": value for key, value in diagonal.items()}
         folder.add(f"table-{seed}", [row], {"binary": binary, "fine": fine})
         per_seed.append(row)

@@ -16,6 +16,7 @@ from featscope.core.stats import exponent
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.experiments.clusters import Training, train
+from featscope.experiments.distances import sphere_gap
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.clusters import Clusters
 from featscope.nets.multiclass import MultiClass
@@ -109,6 +110,8 @@ def measure(spec: ScalingSpec, law: Clusters, training: Training, seed: int) -> 
     ratios = {"ratio_excess": row["lambda_ratio"] - 1, "fine_ratio_excess": row["fine_lambda_ratio"] - 1}
     # −1 marks a share that does not exist because some own coefficient is 0.
     share = row["fine_lambda_other"] / row["fine_lambda_min"] if row["fine_lambda_min"] > 0 else -1.0
+    above, found = sphere_gap(done.binary, law, row["lambda_mean"], done.drawn.features, stream(seed, "sphere"))
+    row |= {"sphere_bound": above, "sphere_found": found}
     row |= gaps | ratios | {"fine_other_share": share}
     return row | {
         "n": training.n,
@@ -129,6 +132,8 @@ def measure(spec: ScalingSpec, law: Clusters, training: Training, seed: int) -> 
 FITTED = {
     "d": ("deviation", "lambda_ratio", "exact_over_root_dk", "readout_over_root_d", "fine_deviation"),
     "n": (
+        "sphere_found",
+        "sphere_bound",
         "deviation",
         "fine_deviation",
         "margin_gap",

@@ -120,6 +120,27 @@ CLAIMS: tuple[Claim, ...] = (
         reading("2-class", "λ against the sum", ROUTES, _route("binary_marginal")),
         reading("k-class", "Corollary C.7", ROUTES, _route("fine_marginal")),
     ),
+    claim(
+        "FA-LC.6",
+        "Lemma C.6",
+        "The weight decomposition for the k-class network.",
+        (),
+        reading("k-class", "coefficients by Corollary C.8, weights rebuilt", ROUTES, _route("fine_decomposition")),
+    ),
+    claim(
+        "FA-LC.7",
+        "Corollary C.7",
+        "λ_j/‖μ_j‖² is the sum of σ_i/‖ξ_i‖² for the k-class network.",
+        (),
+        reading("k-class", "λ against the sum", ROUTES, _route("fine_marginal")),
+    ),
+    claim(
+        "FA-LC.8",
+        "Corollary C.8",
+        "The coefficient updates of the k-class network.",
+        (),
+        reading("k-class", "against autograd descent", ROUTES, _route("fine_autograd", "fine_decomposition")),
+    ),
     claim("FA-PA.10", "Proposition A.10", "Initial norms are near σ_w√d and initial biases at most 2σ_b√(2 ln m).", A4, *_both(_norms)),
     claim(
         "FA-PA.12",

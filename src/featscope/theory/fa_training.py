@@ -144,6 +144,17 @@ def _gap(name: str) -> Judge:
     return judge
 
 
+def _signs(name: str) -> Judge:
+    """The largest λ of a foreign feature and minus the least λ of an own one, along training."""
+
+    def judge(runs: Runs) -> Finding:
+        rows = path(runs["run"], name)
+        least, top = float(rows["lambda_min"].min()), float(rows["lambda_other_top"].max())  # type: ignore[arg-type]
+        return exactly(max(-least, top), 0.0, least_own=least, largest_other=top)
+
+    return judge
+
+
 def _sweep(key: str) -> Judge:
     return lambda runs: falls(runs["run"], "n", key)
 
@@ -198,6 +209,14 @@ CLAIMS: tuple[Claim, ...] = (
         reading("activation, literal", "item 7 with σ_w² = η k^−5 as printed", SMALLER_LITERAL, _active("fine")),
         reading("activation, lemma", "item 7 with σ_w = η/(6nm√d)", SMALLER, _active("fine")),
         reading("margins", N_TEXT, SCALING, _sweep("fine_margin_gap")),
+    ),
+    claim(
+        "FA-LC.9",
+        "Corollaries B.5 and C.9",
+        "λ is positive for the neuron's own features and not positive for the others, at all times.",
+        (),
+        reading("2-class", "§6.1's values, every step", FIG2, _signs("binary")),
+        reading("k-class", "§6.1's values, every step", FIG2, _signs("fine")),
     ),
     claim("FA-LC.23", "Lemma C.23", "ln(Tη)/4 ≤ λ ≤ 4 ln(T+1) for the k-class network.", A4, *_regimes(_growth("fine"))),
     claim(
