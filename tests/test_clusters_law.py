@@ -15,8 +15,8 @@ from featscope.cli import invoke
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_step, start_binary
-from featscope.laws.cluster_checks import Hyper, assumptions, cross_bound, failure_bound, proof_epsilon, properties
-from featscope.laws.clusters import Clusters
+from featscope.laws.cluster_checks import cross_bound, failure_bound, proof_epsilon, properties
+from featscope.laws.clusters import Clusters, Hyper
 from featscope.nets.two_layer import TwoLayer, forward, output_weights
 
 
@@ -114,8 +114,10 @@ def test_assumption_four_three_at_its_own_sizes() -> None:
     law, d = Clusters(k=k, d=k**10), k**10
     eta = float(d) ** -2
     good = Hyper(k**7, 2, eta, math.sqrt(eta * k**-5), math.sqrt(eta * k**-5))
-    assert all(c.met for c in assumptions(law, good))
-    bad = {c.name for c in assumptions(law, good._replace(n=100, learning_rate=1e-3)) if not c.met}
+    assert all(c.met for c in law.check(good))
+    train = law.draw(k**4, 4, 0, compact=True).train
+    assert [c.name for c in law.check(good, train)][-7:] == list("1234567")
+    bad = {c.name for c in law.check(good._replace(n=100, learning_rate=1e-3)) if not c.met}
     assert bad == {"A4.3.n", "A4.3.eta"}
     assert proof_epsilon(law, k**7) == pytest.approx(1.63, abs=0.01)
     assert proof_epsilon(Clusters(k=4, d=4**10), 4**7) == pytest.approx(0.87, abs=0.01)

@@ -18,8 +18,7 @@ from featscope.dynamics.cluster_descent import Descent, binary_step, fine_step, 
 from featscope.dynamics.cluster_observables import Watch
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.spec import Spec
-from featscope.laws.cluster_checks import Hyper
-from featscope.laws.clusters import ClusterBatch, Clusters, Draw
+from featscope.laws.clusters import ClusterBatch, Clusters, Draw, Hyper
 from featscope.nets import multiclass, two_layer
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer

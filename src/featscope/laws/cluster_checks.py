@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from featscope.core.conditions import Condition, above, below
 from featscope.core.rules import CONSTANT
-from featscope.laws.clusters import ClusterBatch, Clusters
+from featscope.laws.clusters import ClusterBatch, Clusters, Hyper
 
 #: A setting that takes an assumption with equality must meet it after rounding.
 ROUNDING = 1 + 1e-9
-
-
-class Hyper(NamedTuple):
-    """What Assumption 4.3 speaks of besides the law: points, neurons a class, learning rate and initial scales."""
-
-    n: int
-    m: int
-    learning_rate: float
-    init_weight: float
-    init_bias: float
 
 
 def assumptions(law: Clusters, hyper: Hyper) -> list[Condition]:

@@ -15,10 +15,21 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from featscope.core.conditions import Condition
 from featscope.core.errors import BadInput, require
 from featscope.core.streams import stream
 from featscope.core.value import Value
 from featscope.laws.compact import bartlett
+
+
+class Hyper(NamedTuple):
+    """What Assumption 4.3 speaks of besides the law: points, neurons a class, learning rate and initial scales."""
+
+    n: int
+    m: int
+    learning_rate: float
+    init_weight: float
+    init_bias: float
 
 
 class ClusterBatch(NamedTuple):
@@ -146,7 +157,9 @@ class Clusters(Value):
         rest: Tensor = torch.linalg.vector_norm(batch.x[:, k:], dim=-1)
         return ((block * block).sum(-1) + rest * rest) / self.sigma**2
 
+    def check(self, hyper: Hyper, train: ClusterBatch | None = None) -> list[Condition]:
+        """Assumptions 3.2, 3.3 and 4.3 and, given a training set, the seven properties of Proposition A.6 (i ≠ j in the sixth)."""
+        from featscope.laws import cluster_checks  # it needs this class in turn
 
-def positive_classes(signs: Tensor) -> Tensor:
-    """The indices of J₊."""
-    return (signs > 0).nonzero()[:, 0]
+        found = cluster_checks.assumptions(self, hyper)
+        return found if train is None else found + cluster_checks.properties(self, train, distinct=True)

@@ -48,7 +48,8 @@ def _ordering(runs: Runs) -> Finding:
 
 def _halves(run: Run) -> dict[str, float]:
     s = run.summary
-    found = {f"{net}_{key}": half_radius(s["radii"], curve) for net in ("binary", "fine") for key, curve in s[net].items()}
+    curves = {f"{net}_{key}": curve for net in ("binary", "fine") for key, curve in s[net].items()}
+    found = {key: half_radius(s["radii"], curve) for key, curve in curves.items() if min(curve) < 0.5}
     return found | {f"{net}_published": half_radius(*points) for net, points in PUBLISHED.items()}
 
 
