@@ -112,24 +112,27 @@ class _Solver:
         bounds[:first] = np.inf
         certificate = np.zeros((2**self.count, self.count))
         certificate[:, : len(cheap)] = cheap
-        best, delta = np.inf, np.zeros_like(x)
+        best, delta, nearest = np.inf, np.zeros_like(x), 0
         for piece in np.argsort(bounds):
             if bounds[piece] >= best:
                 break
-            step, weights = self._project(view, int(piece), max(float(bounds[piece]), 1e-300))
+            step, weights = self._project(view, int(piece), float(bounds[piece]) or 1.0 + float(np.linalg.norm(x)))
             gap = weights @ view.own_at - view.rival_sums_at[piece]
             proved = _halfspace(np.array([gap]), (weights @ view.own - view.rival_sums[piece])[None])[0]
             if proved > bounds[piece]:
                 bounds[piece], certificate[piece, : len(weights)] = proved, weights
             size = float(np.linalg.norm(step)) if step is not None else np.inf
             if step is not None and size < best:
-                best, delta = size, step
+                best, delta, nearest = size, step, int(piece)
         if not np.isfinite(best):
             return np.inf, np.full_like(x, np.inf), certificate
-        return float(min(bounds.min(), best)), self._cross(x, delta, positive), certificate
+        return float(min(bounds.min(), best)), self._cross(view, nearest, x, delta, positive), certificate
 
-    def _project(self, view: _Pieces, piece: int, scale: float) -> tuple[Array | None, Array]:
-        """The nearest point of K_S (None if K_S is empty) by a quadratic programme in units of ``scale``, and the weights u."""
+    def _project(self, view: _Pieces, piece: int, scale: float, inset: float = 0.0) -> tuple[Array | None, Array]:
+        """The nearest point of K_S (None if K_S is empty) by a quadratic programme in units of ``scale``, and the weights u.
+
+        ``inset`` moves every face of K_S inwards by that many units.
+        """
         rows = view.own_sums - view.rival_sums[piece]
         right = view.rival_sums_at[piece] - view.own_sums_at
         norm = np.linalg.norm(rows, axis=1)
@@ -137,7 +140,7 @@ class _Solver:
         table = self.tables[0 if view.own is self.halves[0][0] else 1]
         if (flat & (right < 0)).any():
             return None, table[int(np.flatnonzero(flat & (right < 0))[0])]
-        rows, right, kept = rows[~flat] / norm[~flat, None], right[~flat] / norm[~flat] / scale, np.flatnonzero(~flat)
+        rows, right, kept = rows[~flat] / norm[~flat, None], right[~flat] / norm[~flat] / scale - inset, np.flatnonzero(~flat)
         self.solved += 1
         size = rows.shape[1]
         step, _, flag, info = daqp.solve(
@@ -152,18 +155,28 @@ class _Solver:
         total = multipliers.sum()
         return scale * np.asarray(step), multipliers @ table / total if total > 0 else cheap
 
-    def _cross(self, x: Array, delta: Array, positive: bool) -> Array:
-        """Lengthen the perturbation by the little that rounding needs to bring f to the other side."""
-        for stretch in (0.0, *(10.0**p for p in range(-14, -5))):
-            longer = delta * (1 + stretch)
-            value = self._f(x + longer)
-            if (value <= 0) if positive else (value > 0):
-                return longer
+    def _cross(self, view: _Pieces, piece: int, x: Array, delta: Array, positive: bool) -> Array:
+        """Move the nearest point of K_S by the little that f needs to be on the other side in spite of rounding.
+
+        Lengthening does it, unless the nearest point is a corner that the ray leaves again; then the piece is shrunk by a hair instead.
+        """
+        for stretch in (1e-13, 1e-12, 1e-11, 1e-10, 1e-9):
+            if self._flipped(x + delta * (1 + stretch), positive):
+                return delta * (1 + stretch)
+        for inset in (1e-11, 1e-10, 1e-9, 1e-8, 1e-7):
+            step, _ = self._project(view, piece, float(np.linalg.norm(delta)), inset)
+            if step is not None and self._flipped(x + step, positive):
+                return step
         return delta * (1 + AGREE)
 
-    def _f(self, x: Array) -> float:
-        parts = [np.maximum(w @ x + b, 0).sum() for w, b in self.halves]
-        return float(parts[0] - parts[1])
+    def _flipped(self, x: Array, positive: bool) -> bool:
+        """Whether f(x) is on the other side by more than rounding."""
+        z = [w @ x + b for w, b in self.halves]
+        f, noise = np.maximum(z[0], 0).sum() - np.maximum(z[1], 0).sum(), 1e-14 * sum(float(np.abs(part).sum()) for part in z)
+        if not positive:
+            return bool(f > noise)
+        # f = 0 counts as well where no positive neuron is active: there P is 0 without rounding.
+        return bool(f <= -noise) or bool(z[0].max() <= -noise)
 
 
 def _halfspace(gap: Array, normal: Array) -> Array:
