@@ -130,7 +130,7 @@ def measure(spec: ScalingSpec, law: Clusters, training: Training, seed: int) -> 
 
 #: sweep → quantities whose exponent is fitted.
 FITTED = {
-    "d": ("deviation", "lambda_ratio", "exact_over_root_dk", "readout_over_root_d", "fine_deviation"),
+    "d": ("deviation", "lambda_ratio", "exact_over_root_dk", "readout_over_root_d", "certified_over_root_d", "fine_deviation"),
     "n": (
         "sphere_found",
         "sphere_bound",
@@ -143,7 +143,7 @@ FITTED = {
         "exact_over_root_dk",
         "readout_over_root_d",
     ),
-    "k": ("exact_over_root_dk", "readout_over_root_d", "deviation"),
+    "k": ("exact_over_root_dk", "readout_over_root_d", "certified_over_root_d", "deviation"),
     "talk": ("lambda_min", "lambda_ratio", "exact_over_root_dk", "fine_lambda_min", "fine_other_share"),
 }
 

@@ -288,8 +288,8 @@ CLAIMS: tuple[Claim, ...] = (
             "robust",
             reading("paper", "§6.1's values, certified at √d/10", FIG3, _fine_paper),
             *_assumption("robust_fine_certified", _wrong, True),
-            reading("scaling", "certified radius ÷ √d along k", SCALING, _sweep(persists, "k", "readout_over_root_d")),
-            reading("scaling d", "radius ÷ √d along d to 10⁹", SCALING, _sweep(persists, "d", "readout_over_root_d")),
+            reading("scaling", "certified radius ÷ √d along k", SCALING, _sweep(persists, "k", "certified_over_root_d")),
+            reading("scaling d", "certified radius ÷ √d along d to 10⁹", SCALING, _sweep(persists, "d", "certified_over_root_d")),
         ),
     ),
     claim(
