@@ -54,11 +54,15 @@ def _mean(run: Run, key: str) -> float:
     return float(sum(row[key] for row in rows) / len(rows))
 
 
-def _regime(key: str, judge: Callable[[float], Finding], fine: bool) -> Judge:
-    return lambda runs: _window(runs["run"], judge(_mean(runs["run"], key)), fine)
+def _regime(key: str, judge: Callable[[float, int], Finding], fine: bool) -> Judge:
+    def judged(runs: Runs) -> Finding:
+        run = runs["run"]
+        return _window(run, judge(_mean(run, key), run.spec["spec"]["test_points"] * len(seeds(run))), fine)
+
+    return judged
 
 
-def _wrong(value: float, points: int = 300) -> Finding:
+def _wrong(value: float, points: int) -> Finding:
     return at_most(wilson(round((1 - value) * points), points), SMALL)
 
 
@@ -210,7 +214,7 @@ def _sweep(judge: Callable[..., Finding], sweep: str, key: str) -> Judge:
     return lambda runs: judge(runs["run"], sweep, key)
 
 
-def _assumption(key: str, judge: Callable[[float], Finding], fine: bool) -> tuple[Reading, ...]:
+def _assumption(key: str, judge: Callable[[float, int], Finding], fine: bool) -> tuple[Reading, ...]:
     small = reading(
         "assumption", "d = k^10, n = k^7 at k = 3 (quick: 2), flow to T = 1/η (k-class: k^8/η)", SMALLER, _regime(key, judge, fine)
     )
@@ -250,7 +254,7 @@ CLAIMS: tuple[Claim, ...] = (
         *_item(
             "robust",
             reading("paper", "§6.1's values, exact, at the proof's 2(1+c)√(d/k)", FIG3, _robust_paper),
-            *_assumption("robust_binary", lambda value: at_most(wilson(round(value * 300), 300), SMALL), False),
+            *_assumption("robust_binary", lambda value, points: at_most(wilson(round(value * points), points), SMALL), False),
             reading("scaling", "exact radius ÷ √(d/k) along k: exponent", SCALING, _sweep(bounded, "k", "exact_over_root_dk")),
             reading("scaling d", "exact radius ÷ √(d/k) along d to 10⁹: exponent", SCALING, _sweep(bounded, "d", "exact_over_root_dk")),
             reading("talk", "exact radius ÷ √(d/k) along d in the talk's setting", SCALING, _sweep(bounded, "talk", "exact_over_root_dk")),
