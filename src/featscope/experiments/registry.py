@@ -7,6 +7,7 @@ from typing import Any
 from featscope.core.errors import unknown
 from featscope.experiments import (
     built,
+    clusters_all,
     packing,
     patch_fig3,
     patch_minima,
@@ -25,6 +26,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     *patch_scaling.EXPERIMENTS,
     *patch_recursion.EXPERIMENTS,
     *patch_noise.EXPERIMENTS,
+    *clusters_all.EXPERIMENTS,
     *signal_stages.EXPERIMENTS,
     *signal_scaling.EXPERIMENTS,
     *signal_lemmas.EXPERIMENTS,

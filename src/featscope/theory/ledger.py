@@ -15,10 +15,10 @@ from featscope.core.errors import BadInput, unknown
 from featscope.core.store import Progress, Run, Silent, Store, canonical
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import Spec, identity, resolve, run
-from featscope.theory import at, cgro, cgro_built, ep
+from featscope.theory import at, cgro, cgro_built, ep, fa
 from featscope.theory.claim import Claim, Reading
 
-_ALL: tuple[Claim, ...] = (*at.CLAIMS, *cgro.CLAIMS, *cgro_built.CLAIMS, *ep.CLAIMS)
+_ALL: tuple[Claim, ...] = (*at.CLAIMS, *fa.CLAIMS, *cgro.CLAIMS, *cgro_built.CLAIMS, *ep.CLAIMS)
 CLAIMS: dict[str, Claim] = {claim.id: claim for claim in _ALL}
 PAPERS = ("at", "fa", "cgro", "ep")
 

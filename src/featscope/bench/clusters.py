@@ -1,0 +1,84 @@
+"""Speed of the cluster model: training against the plain autograd loop, dimension against dimension, exact radii against attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from featscope.attacks.exact import exact_radii
+from featscope.attacks.minimal import MinimalPGD, binary_objective
+from featscope.attacks.pgd import PGD
+from featscope.attacks.threat import Threat
+from featscope.bench.timing import Ratio, compare
+from featscope.core.streams import stream
+from featscope.dynamics.cluster_descent import Descent, binary_step, start_binary
+from featscope.laws.clusters import Clusters, Draw
+from featscope.nets.two_layer import TwoLayer, TwoLayerNet, in_span, output_weights
+
+N, M, ETA, SIGMA, STEPS = 1000, 5, 1e-3, 1e-5, 100
+
+
+def _start(drawn: Draw) -> Descent:
+    return start_binary(drawn.directions, N, SIGMA, SIGMA, stream(0, "init", "bias"))
+
+
+def trained(d: int, compact: bool, eta: float = ETA) -> tuple[Draw, Descent]:
+    """§6.1's run at dimension d: draw the data and descend."""
+    drawn = Clusters(d=d).draw(N, 2 * M, 0, compact=compact)
+    state, step = _start(drawn), binary_step(drawn.train, output_weights(M), eta)
+    for t in range(STEPS):
+        state = step(state, t)
+    return drawn, state
+
+
+def plain_loop(d: int) -> Tensor:
+    """The same run as one would write it: data in R^d, autograd, torch.optim.SGD."""
+    drawn = Clusters(d=d).draw(N, 2 * M, 0, compact=False)
+    state = _start(drawn)
+    w, b, a = state.w.clone().requires_grad_(True), state.b.clone().requires_grad_(True), output_weights(M)
+    optimiser = torch.optim.SGD([w, b], lr=ETA)
+    for _ in range(STEPS):
+        optimiser.zero_grad()
+        outputs = torch.relu(drawn.train.x @ w.mT + b) @ a
+        torch.nn.functional.softplus(-drawn.train.y * outputs).mean().backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    return w.detach()
+
+
+def measure() -> Iterator[Ratio]:
+    """All ratios of the cluster model."""
+    yield compare(
+        "paper run, compact copy", lambda: trained(3072, True), "plain autograd loop", lambda: plain_loop(3072), rounds=5, repeats=1
+    )
+    yield compare(
+        "paper run, in R^3072", lambda: trained(3072, False), "plain autograd loop", lambda: plain_loop(3072), rounds=5, repeats=1
+    )
+    wide = 10**9
+    yield compare(
+        "compact run at d = 10^9",
+        lambda: trained(wide, True, ETA * 3072 / wide),
+        "at d = 3072",
+        lambda: trained(3072, True),
+        rounds=5,
+        repeats=1,
+    )
+    _, state = trained(3072, False)
+    net = TwoLayer(state.w, state.b, output_weights(M))
+    batch = Clusters().sample(500, stream(0, "data", "test"))
+    labels, module, threat = (batch.y > 0).long(), TwoLayerNet(net), Threat("L2", 17.0, 1)
+    attack = PGD("margin", steps=100, restarts=10)
+
+    def exact() -> None:
+        exact_radii(net, batch.x, batch.y)
+
+    def attacked() -> None:
+        attack(module, batch.x, labels, threat, stream(0, "attack"))
+
+    def reduced() -> None:
+        small, points, _ = in_span(net, batch.x)
+        MinimalPGD(steps=100, restarts=10, rounds=1, reach=17.0)(binary_objective(small, batch.y), points, stream(0, "attack"))
+
+    yield compare("exact radii of 500 points", exact, "PGD-100, 10 restarts, one radius", attacked, rounds=3, repeats=1)
+    yield compare("exact radii of 500 points", exact, "the same PGD in the weights' span", reduced, rounds=5, repeats=1)

@@ -1,0 +1,100 @@
+"""FA's assumptions and the seven properties of its training set (Proposition A.6), as numbers with the proof's constants."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from featscope.core.conditions import Condition, above, below
+from featscope.core.rules import CONSTANT
+from featscope.laws.clusters import ClusterBatch, Clusters, Hyper
+
+#: A setting that takes an assumption with equality must meet it after rounding.
+ROUNDING = 1 + 1e-9
+
+
+def assumptions(law: Clusters, hyper: Hyper) -> list[Condition]:
+    """Assumptions 3.2, 3.3 and 4.3 with the constants in O, Ω and Θ read as 1 (Θ as within a factor CONSTANT)."""
+    d, k, eta = law.d, law.k, hyper.learning_rate
+    plain = law.alpha == 1 and law.sigma == 1
+    return [
+        below("A3.2", "features are orthogonal: |cosine| ≤ 0", abs(law.cosine), 0.0),
+        above("D3.1", "α = σ = 1", float(plain), 1.0),
+        below("A3.3", "balance c = Θ(1)", law.balance, CONSTANT),
+        above("A4.3.d", "d ≥ k^10", float(d), float(k) ** 10),
+        above("A4.3.n", "n ≥ k^7", float(hyper.n), float(k) ** 7),
+        below("A4.3.n-top", "ln n ≤ ln² d", math.log(hyper.n), math.log(d) ** 2),
+        below("A4.3.m", "m = Θ(k): max(m/k, k/m)", max(hyper.m / k, k / hyper.m), CONSTANT),
+        below("A4.3.eta", "η ≤ d^−2", eta, float(d) ** -2 * ROUNDING),
+        below("A4.3.w", "σ_w² ≤ η k^−5", hyper.init_weight**2, eta * float(k) ** -5 * ROUNDING),
+        below("A4.3.b", "σ_b² ≤ η k^−5", hyper.init_bias**2, eta * float(k) ** -5 * ROUNDING),
+    ]
+
+
+def proof_epsilon(law: Clusters, n: int) -> float:
+    """ε of Lemma B.7: max{2 ln(n/k)/(√(n/k) − ln(n/k)), k²Δ/d, k²/n} with Δ = 4√d ln d; infinite where √(n/k) ≤ ln(n/k)."""
+    share = n / law.k
+    gap = math.sqrt(share) - math.log(share)
+    first = 2 * math.log(share) / gap if gap > 0 else math.inf
+    return max(first, law.k**2 * cross_bound(law.d) / law.d, law.k**2 / n)
+
+
+def cross_bound(d: int) -> float:
+    """Δ = 4√d ln d of Proposition A.6."""
+    return 4 * math.sqrt(d) * math.log(d)
+
+
+def failure_bound(law: Clusters, n: int) -> float:
+    """δ = 8 n² d^(−ln d / 2) + 2k (n/k)^(−ln(n/k)) of Proposition A.6."""
+    share = math.log(n / law.k)
+    return 8 * n**2 * math.exp(-(math.log(law.d) ** 2) / 2) + 2 * law.k * math.exp(-(share**2))
+
+
+def properties(law: Clusters, batch: ClusterBatch, distinct: bool) -> list[Condition]:
+    """The seven properties of Proposition A.6 on one training set; ``distinct`` reads property 6 for i ≠ j only."""
+    d, n, k = law.d, batch.x.shape[0], law.k
+    root, delta = math.sqrt(d), cross_bound(d)
+    mu = law.features(batch.x.shape[1], batch.x.dtype)
+    same = batch.cluster[:, None] == batch.cluster[None, :]
+    noise = batch.x.clone()
+    noise[:, :k] -= law.alpha * mu[batch.cluster, :k]
+    noise /= law.sigma
+    # One large product; ⟨x_i, x_j⟩ follows from the noise's by α²⟨μ, μ⟩ and the cross terms.
+    inner, crossed = _gram(batch._replace(x=noise)), noise @ mu.mT
+    mixed = law.alpha * law.sigma * crossed[:, batch.cluster]
+    gram = law.sigma**2 * inner + mixed + mixed.mT + law.alpha**2 * (mu @ mu.mT)[batch.cluster][:, batch.cluster]
+    norms = inner.diagonal().sqrt().clone()
+    inside = same & ~torch.eye(n, dtype=torch.bool) if distinct else same
+    counts = torch.bincount(batch.cluster, minlength=k).double()
+    spread = math.sqrt(2 * n / k) * math.log(n / k)
+    return [
+        below("1", "| ‖ξ_i‖ − √d | ≤ 2 ln d", float((norms - root).abs().max()), 2 * math.log(d)),
+        below("2", "‖x_i‖ ≤ 3√d", float(gram.diagonal().max().sqrt()), 3 * root),
+        below("3", "|⟨ξ_i, ξ_j⟩| ≤ Δ for i ≠ j", float(inner.fill_diagonal_(0).abs().max()), delta),
+        below("4", "|⟨μ_j, ξ_i⟩| ≤ Δ", float(crossed.abs().max()), delta),
+        below("5", "|⟨x_i, x_j⟩| ≤ Δ across clusters", float(gram.masked_fill(same, 0).abs().max()), delta),
+        Condition("6", "d/2 ≤ ⟨x_i, x_j⟩ ≤ 2d inside a cluster", *_widest(gram, inside, d)),
+        below("7", "| |I_j| − n/k | ≤ √(2n/k) ln(n/k)", float((counts - n / k).abs().max()), spread),
+    ]
+
+
+def _gram(batch: ClusterBatch, block: int = 256) -> Tensor:
+    """X Xᵀ block by block: of two points of a compact copy the earlier one says how many coordinates matter."""
+    x, n = batch.x, batch.x.shape[0]
+    gram = x.new_empty(n, n)
+    for low in range(0, n, block):
+        high = min(low + block, n)
+        width = batch.width(high)
+        part = x[low:, :width] @ x[low:high, :width].mT
+        gram[low:, low:high], gram[low:high, low:] = part, part.mT
+    return gram
+
+
+def _widest(gram: Tensor, inside: Tensor, d: int) -> tuple[float, float, bool]:
+    """Property 6 as one number: the largest factor by which an inner product inside a cluster leaves d, against 2."""
+    top = float(gram.masked_fill(~inside, d).max()) / d
+    low = float(gram.masked_fill(~inside, d).min()) / d
+    factor = max(top, 1 / max(low, 1e-9))
+    return factor, 2.0, factor <= 2

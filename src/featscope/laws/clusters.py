@@ -1,0 +1,165 @@
+"""FA's multi-cluster law (Definition 3.1): x = α μ_j + σ ξ, j ~ Unif[k], ξ ~ N(0, I_d), y = +1 exactly for the clusters in J₊.
+
+Noise and initial weights are isotropic, so a rotation of the features changes nothing that an ℓ2 threat or descent can see: the
+features stand in the first k coordinates, μ_j = √d · L_j with L the Cholesky factor of their Gram matrix (the identity when they
+are orthogonal). What is learnt from n points with some Gaussian initial weights then lives in k + n + weights coordinates whatever d
+is (laws/compact.py); ``Clusters.draw`` gives either form, and everything downstream runs unchanged on both.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from featscope.core.conditions import Condition
+from featscope.core.errors import BadInput, require
+from featscope.core.streams import stream
+from featscope.core.value import Value
+from featscope.laws.compact import bartlett
+
+
+class Hyper(NamedTuple):
+    """What Assumption 4.3 speaks of besides the law: points, neurons a class, learning rate and initial scales."""
+
+    n: int
+    m: int
+    learning_rate: float
+    init_weight: float
+    init_bias: float
+
+
+class ClusterBatch(NamedTuple):
+    """Points (n, D) with their binary labels ±1 and their clusters 0 … k−1.
+
+    A compact copy is a staircase: with ``reach`` not 0, point i is zero from coordinate reach + i + 1 on, and a pass may skip that.
+    """
+
+    x: Tensor
+    y: Tensor
+    cluster: Tensor
+    reach: int = 0
+
+    def width(self, rows: int) -> int:
+        """How many coordinates the first ``rows`` points use."""
+        return min(self.reach + rows, self.x.shape[1]) if self.reach else self.x.shape[1]
+
+
+class Draw(NamedTuple):
+    """A training set and the Gaussian directions of the initial weights, in one coordinate system of D dimensions."""
+
+    features: Tensor  # (k, D)
+    train: ClusterBatch
+    directions: Tensor  # (weights, D): i.i.d. N(0, I_d), or the copy of such vectors
+
+
+class Clusters(Value):
+    """k clusters of dimension d with features of norm √d and pairwise cosine ``cosine``; the first ``positive`` ones make J₊.
+
+    ``positive`` None means half of them, rounded up; ``probabilities`` None means uniform.
+    """
+
+    k: int = Field(default=10, ge=2)
+    d: int = Field(default=3072, ge=1)
+    positive: int | None = None
+    alpha: float = Field(default=1.0, gt=0)
+    sigma: float = Field(default=1.0, ge=0)
+    cosine: float = 0.0
+    probabilities: tuple[float, ...] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Clusters:
+        k, plus = self.k, self.plus
+        require(k <= self.d, "k must be at most d for independent features", f"k={k}, d={self.d}", "raise d or lower k")
+        require(0 < plus < k, "both classes need a cluster", f"positive={plus}, k={k}", f"set positive to 1 … {k - 1}")
+        # The Gram matrix (1−c)I + c·11ᵀ has eigenvalues 1−c and 1+(k−1)c.
+        low = -1 / (k - 1)
+        if not low < self.cosine < 1:
+            raise BadInput(
+                "the cosines must make a positive definite Gram matrix",
+                f"cosine={self.cosine}, k={k}",
+                f"use a cosine above {low:.4g} and below 1",
+            )
+        if self.probabilities is not None:
+            p = self.probabilities
+            require(len(p) == k, "one probability for each cluster", f"{len(p)} of them, k={k}", "list k probabilities")
+            good = min(p) >= 0 and math.isclose(sum(p), 1.0, abs_tol=1e-9)
+            require(good, "probabilities must be ≥ 0 and sum to 1", f"{p}", "normalise them")
+            masses = sum(p[:plus]), sum(p[plus:])
+            require(min(masses) > 0, "both classes need probability", f"P(y=±1)={masses}", "give each class some mass")
+        return self
+
+    @property
+    def plus(self) -> int:
+        """|J₊|."""
+        return (self.k + 1) // 2 if self.positive is None else self.positive
+
+    @property
+    def balance(self) -> float:
+        """The smallest c of Assumption 3.3: max(|J₊|/|J₋|, |J₋|/|J₊|)."""
+        minus = self.k - self.plus
+        return max(self.plus / minus, minus / self.plus)
+
+    def signs(self, dtype: torch.dtype = torch.float64) -> Tensor:
+        """(k,): +1 on J₊, −1 on J₋."""
+        return torch.where(torch.arange(self.k) < self.plus, 1.0, -1.0).to(dtype)
+
+    def features(self, coordinates: int | None = None, dtype: torch.dtype = torch.float64) -> Tensor:
+        """(k, D) features μ_j, zero beyond the first k coordinates."""
+        gram = (1 - self.cosine) * torch.eye(self.k, dtype=torch.float64) + self.cosine
+        block = math.sqrt(self.d) * torch.linalg.cholesky(gram)
+        wide = torch.zeros(self.k, coordinates or self.d, dtype=dtype)
+        wide[:, : self.k] = block.to(dtype)
+        return wide
+
+    def _clusters(self, n: int, rng: torch.Generator) -> Tensor:
+        if self.probabilities is None:
+            return torch.randint(0, self.k, (n,), generator=rng)
+        return torch.multinomial(torch.tensor(self.probabilities, dtype=torch.float64), n, True, generator=rng)
+
+    def _place(self, noise: Tensor, cluster: Tensor) -> ClusterBatch:
+        """x = α μ_c + σ ξ, written over the noise to hold one copy of the data."""
+        x = noise.mul_(self.sigma)
+        x[:, : self.k] += self.alpha * self.features(self.k, noise.dtype)[cluster]
+        return ClusterBatch(x, self.signs(noise.dtype)[cluster], cluster)
+
+    def sample(self, n: int, rng: torch.Generator, coordinates: int | None = None, dtype: torch.dtype = torch.float64) -> ClusterBatch:
+        """Draw n points; with ``coordinates`` of a compact copy they are fresh points as the copy sees them."""
+        cluster = self._clusters(n, rng)
+        return self._place(torch.randn(n, coordinates or self.d, generator=rng, dtype=dtype), cluster)
+
+    def draw(self, n: int, weights: int, seed: int, *, compact: bool, dtype: torch.dtype = torch.float64) -> Draw:
+        """Draw a training set of n points and ``weights`` initial directions, in R^d or as a compact copy in R^(k+n+weights)."""
+        require(n >= self.k, "the training set needs a point for each cluster", f"n={n}, k={self.k}", "raise n to k or more")
+        data, init = stream(seed, "data", "train"), stream(seed, "init")
+        if not compact:
+            train = self.sample(n, data, dtype=dtype)
+            directions = torch.randn(weights, self.d, generator=init, dtype=dtype)
+            return Draw(self.features(dtype=dtype), train, directions)
+        cluster = self._clusters(n, data)
+        k, size, room = self.k, self.k + n + weights, self.d - self.k
+        noise = torch.zeros(n, size, dtype=dtype)
+        noise[:, :k] = torch.randn(n, k, generator=data, dtype=dtype)
+        noise[:, k : k + n] = bartlett(n, room, data, dtype)
+        # Given the noise, a weight has N(0,1) coordinates in its span and is Gaussian in the room − n dimensions that are left.
+        directions = torch.zeros(weights, size, dtype=dtype)
+        directions[:, : k + n] = torch.randn(weights, k + n, generator=init, dtype=dtype)
+        directions[:, k + n :] = bartlett(weights, room - n, init, dtype)
+        return Draw(self.features(size, dtype), self._place(noise, cluster)._replace(reach=k), directions)
+
+    def noise_norms(self, batch: ClusterBatch) -> Tensor:
+        """(n,) ‖ξ_i‖², from the points without a second copy of them."""
+        k = self.k
+        block = batch.x[:, :k] - self.alpha * self.features(k, batch.x.dtype)[batch.cluster]
+        rest: Tensor = torch.linalg.vector_norm(batch.x[:, k:], dim=-1)
+        return ((block * block).sum(-1) + rest * rest) / self.sigma**2
+
+    def check(self, hyper: Hyper, train: ClusterBatch | None = None) -> list[Condition]:
+        """Assumptions 3.2, 3.3 and 4.3 and, given a training set, the seven properties of Proposition A.6 (i ≠ j in the sixth)."""
+        from featscope.laws import cluster_checks  # it needs this class in turn
+
+        found = cluster_checks.assumptions(self, hyper)
+        return found if train is None else found + cluster_checks.properties(self, train, distinct=True)
