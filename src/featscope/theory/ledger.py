@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import fields
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import polars as pl
 import torch
 
+from featscope.core.conditions import Condition, unmet
 from featscope.core.errors import BadInput, unknown
 from featscope.core.store import Progress, Run, Silent, Store, canonical
 from featscope.experiments.registry import experiment
@@ -41,10 +43,11 @@ def select(ids: Sequence[str], paper: str | None) -> list[Claim]:
 
 def unmet_conditions(run: Run) -> list[str]:
     """Conditions that the run's law does not meet, with numbers, where the run recorded its law's check as part `law`."""
-    if run.rows.is_empty() or "part" not in run.rows.columns or "met" not in run.rows.columns:
+    names = [field.name for field in fields(Condition)]
+    if not set(names) <= set(run.rows.columns):
         return []
-    rows = run.rows.filter((pl.col("part") == "law") & ~pl.col("met")).to_dicts()
-    return [f"{row['text']}: {row['value']:.3g} against {row['bound']:.3g}" for row in rows if row["value"] is not None]
+    rows = run.rows.filter(pl.col("part") == "law").select(names).to_dicts()
+    return unmet([Condition(**row) for row in rows])
 
 
 def entry(claim: Claim, reading: Reading, runs: dict[str, Run]) -> Entry:
