@@ -23,6 +23,7 @@ from featscope.core.errors import BadInput, FeatscopeError, require_at_least
 from featscope.core.store import Run, Store, find_runs, write_json
 from featscope.experiments import spec as specs
 from featscope.experiments.registry import EXPERIMENTS, experiment
+from featscope.images.command import app as data_app
 from featscope.report import page
 from featscope.theory import ledger
 
@@ -33,6 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(data_app, name="data")
 out = Console()
 err = Console(stderr=True)
 
