@@ -150,6 +150,9 @@ def check(
     """Judge the papers' statements and print the ledger; runs what is missing first."""
     require_at_least("--jobs", jobs, 0)
     chosen = ledger.select(claims or [], paper)
+    for left_out in ledger.CLAIMS.values() if not claims else []:
+        if names := ledger.lacks(left_out):
+            err.print(f"{left_out.id} left out, its data is not there: featscope data fetch {' '.join(names)}", markup=False)
     shown = Shown()
     clock = time.monotonic()
 

@@ -8,6 +8,7 @@ from featscope.core.errors import unknown
 from featscope.experiments import (
     built,
     clusters_all,
+    image_separation,
     packing,
     patch_fig3,
     patch_minima,
@@ -32,6 +33,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     *signal_lemmas.EXPERIMENTS,
     *built.EXPERIMENTS,
     *packing.EXPERIMENTS,
+    *image_separation.EXPERIMENTS,
 )
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {plan.name: plan for plan in _ALL}

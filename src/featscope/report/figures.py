@@ -7,12 +7,12 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from featscope.core.store import Run
-from featscope.report import built, clusters, patch, signal
+from featscope.report import built, clusters, images, patch, signal
 
 Draw = Callable[[Run], Figure]
 
 #: experiment → figure name → function
-FIGURES: dict[str, dict[str, Draw]] = {**patch.FIGURES, **clusters.FIGURES, **signal.FIGURES, **built.FIGURES}
+FIGURES: dict[str, dict[str, Draw]] = {**patch.FIGURES, **clusters.FIGURES, **signal.FIGURES, **built.FIGURES, **images.FIGURES}
 
 
 def figures(run: Run) -> dict[str, Figure]:

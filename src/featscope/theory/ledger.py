@@ -17,24 +17,31 @@ from featscope.core.errors import BadInput, unknown
 from featscope.core.store import Progress, Run, Silent, Store, canonical
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import Spec, identity, resolve, run
-from featscope.theory import at, cgro, cgro_built, ep, fa
+from featscope.images.datasets import is_there
+from featscope.theory import at, cgro, cgro_built, ep, fa, images
 from featscope.theory.claim import Claim, Reading
 
-_ALL: tuple[Claim, ...] = (*at.CLAIMS, *fa.CLAIMS, *cgro.CLAIMS, *cgro_built.CLAIMS, *ep.CLAIMS)
+_ALL: tuple[Claim, ...] = (*at.CLAIMS, *fa.CLAIMS, *cgro.CLAIMS, *cgro_built.CLAIMS, *ep.CLAIMS, *images.CLAIMS)
 CLAIMS: dict[str, Claim] = {claim.id: claim for claim in _ALL}
 PAPERS = ("at", "fa", "cgro", "ep")
 
 Entry = dict[str, Any]
 
 
+def lacks(claim: Claim) -> list[str]:
+    """The data sets that the claim's experiments need and that have not been fetched."""
+    plans = [experiment(need.experiment) for reading in claim.readings for need in reading.needs.values()]
+    return sorted({name for plan in plans for name in plan.needs_data if not is_there(name)})
+
+
 def select(ids: Sequence[str], paper: str | None) -> list[Claim]:
-    """Return the claims of these ids (all if none are given), of one paper if named."""
+    """Return the claims of these ids, of one paper if named; without ids, all whose data is there."""
     if paper is not None and paper not in PAPERS:
         raise unknown("paper", paper, PAPERS)
     for name in ids:
         if name not in CLAIMS:
             raise unknown("claim", name, CLAIMS)
-    chosen = [CLAIMS[name] for name in ids] if ids else list(CLAIMS.values())
+    chosen = [CLAIMS[name] for name in ids] if ids else [claim for claim in CLAIMS.values() if not lacks(claim)]
     chosen = [claim for claim in chosen if paper is None or claim.paper == paper]
     if not chosen:
         raise BadInput("no claim is left", f"claims={list(ids)}, paper={paper}", "name claims of that paper")
