@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from featscope.attacks.mode import in_mode
 from featscope.attacks.pgd import Attack
 from featscope.attacks.threat import Threat
 from featscope.core.losses import margin
@@ -42,12 +43,9 @@ def evaluate(model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequen
     """Attack the examples that are still robust with each attack in turn.
 
     A tie counts as wrong: an example is correct only if F_y > F_j for every other class j. ``by`` gives the robust accuracy after
-    each attack in turn. A module's training mode and parameters are as they were before.
+    each attack in turn. A module's modes, buffers and parameters are as they were before.
     """
-    training = getattr(model, "training", None)
-    if isinstance(model, torch.nn.Module):
-        model.eval()
-    try:
+    with in_mode(model, "eval"):
         clean = margin(model(x), y) > 0
         robust, delta, by = clean.clone(), torch.zeros_like(x), {}
         for attack in attacks:
@@ -59,7 +57,4 @@ def evaluate(model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequen
                 delta[left[fooled]] = found[fooled]
                 robust[left[fooled]] = False
             by[attack.name] = float(robust.double().mean())
-    finally:
-        if isinstance(model, torch.nn.Module) and training:
-            model.train()
     return Evaluation(clean, robust, delta, by)
