@@ -1,0 +1,94 @@
+"""A search without gradients over square patches (after Andriushchenko et al. 2020): what it finds, masked gradients cannot hide.
+
+ℓ∞: the perturbation is ±ε, one sign for each channel and square; a square is redrawn and kept if the margin falls. Other norms: a square bump of random
+signs is added and the sum is projected on the threat, a plainer search than the published ℓ2 one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from featscope.attacks.mode import kept
+from featscope.attacks.threat import Threat
+from featscope.core.errors import require, require_at_least
+from featscope.core.losses import margin
+from featscope.core.pullback import Model
+
+#: the share of the image that a square covers halves at these shares of the queries
+_HALVINGS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+
+
+@dataclass(frozen=True)
+class Square:
+    """``queries`` proposals for each example; ``share`` is the part of the image that the first squares cover."""
+
+    queries: int = 500
+    share: float = 0.8
+
+    def __post_init__(self) -> None:
+        require_at_least("queries", self.queries, 1)
+        require(0 < self.share <= 1, "share must be in (0, 1]", f"share={self.share}", "use 0.8")
+
+    @property
+    def name(self) -> str:
+        """For example square500."""
+        return f"square{self.queries}"
+
+    def side(self, query: int, height: int, width: int) -> int:
+        """The squares' side, which falls as the search goes on."""
+        share = self.share / 2 ** sum(query > h * self.queries for h in _HALVINGS)
+        return max(1, min(round(math.sqrt(share * height * width)), height, width))
+
+    @torch.no_grad()
+    def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:
+        """Return for each example the perturbation of smallest margin that was tried; fooled examples are left alone."""
+        require(x.dim() == 4, "squares are drawn on images (N, C, H, W)", f"shape {tuple(x.shape)}", "use another attack")
+        with kept(model):
+            best, worst = torch.zeros_like(x), margin(model(x), y)
+            left = (worst > 0).nonzero()[:, 0]
+            if len(left):
+                delta = self._stripes(x[left], threat, rng)
+                found = margin(model(x[left] + delta), y[left])
+                best[left], worst[left] = delta, found
+            for query in range(1, self.queries):
+                left = left[worst[left] > 0]
+                if not len(left):
+                    break
+                delta = self._propose(best[left], x[left], threat, query, rng)
+                found = margin(model(x[left] + delta), y[left])
+                better = found < worst[left]
+                best[left[better]], worst[left[better]] = delta[better], found[better]
+        return best
+
+    def _stripes(self, x: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:
+        """Vertical stripes of random signs, one for each column and channel."""
+        n, channels, _, width = x.shape
+        signs = _signs((n, channels, 1, width), rng).to(x).expand_as(x)
+        scale = threat.eps if math.isinf(threat.ball.p) else threat.eps / threat.ball.norm(signs.flatten(1)).view(-1, 1, 1, 1)
+        return threat.project(signs * scale, x)
+
+    def _propose(self, delta: Tensor, x: Tensor, threat: Threat, query: int, rng: torch.Generator) -> Tensor:
+        n, channels, height, width = x.shape
+        side = self.side(query, height, width)
+        inside = _window(n, height, side, rng)[:, None, :, None] & _window(n, width, side, rng)[:, None, None, :]
+        inside = inside.to(x.device)
+        signs = _signs((n, channels, 1, 1), rng).to(x)
+        if math.isinf(threat.ball.p):
+            return threat.project(torch.where(inside, threat.eps * signs, delta), x)
+        bump = inside * signs
+        return threat.project(delta + threat.eps * bump / threat.ball.norm(bump.flatten(1)).view(-1, 1, 1, 1), x)
+
+
+def _signs(shape: tuple[int, ...], rng: torch.Generator) -> Tensor:
+    return 2.0 * torch.randint(0, 2, shape, generator=rng) - 1
+
+
+def _window(n: int, length: int, side: int, rng: torch.Generator) -> Tensor:
+    """For each example a window of ``side`` places at a random position, (n, length)."""
+    start = torch.randint(0, length - side + 1, (n, 1), generator=rng)
+    place = torch.arange(length)[None]
+    return (place >= start) & (place < start + side)
