@@ -115,12 +115,11 @@ class PGD:
         self, model: Model, x: Tensor, y: Tensor, threat: Threat, goal: Loss, delta: Tensor, known: Tensor
     ) -> tuple[Tensor, Tensor]:
         best, worst = delta, torch.full(y.shape, torch.inf, dtype=x.dtype, device=x.device)
-        for step in range(self.steps + 1):
+        for step in range(self.steps):
             outputs, pull = linearise(model, x + delta)
             best, worst = keep_smaller(best, worst, delta, self._score(outputs, y))
-            if step < self.steps:
-                delta = threat.project(delta + self._size(step, threat) * threat.direction(pull(goal.grad(outputs, y))), x)
-        return best, worst
+            delta = threat.project(delta + self._size(step, threat) * threat.direction(pull(goal.grad(outputs, y))), x)
+        return keep_smaller(best, worst, delta, self._score(model(x + delta), y))
 
     def _ascend_some(
         self, model: Model, x: Tensor, y: Tensor, threat: Threat, goal: Loss, delta: Tensor, known: Tensor

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from featscope.bench import clusters, patch, signal
+from featscope.bench import clusters, images, patch, signal
 from featscope.bench.timing import Ratio
 from featscope.core.errors import unknown
 
-BENCHES: dict[str, Callable[[], Iterator[Ratio]]] = {"patch": patch.measure, "clusters": clusters.measure, "signal": signal.measure}
+BENCHES: dict[str, Callable[[], Iterator[Ratio]]] = {
+    "patch": patch.measure,
+    "clusters": clusters.measure,
+    "signal": signal.measure,
+    "images": images.images,
+}
 
 
 def measure(name: str | None = None) -> Iterator[Ratio]:
