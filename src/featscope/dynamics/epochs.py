@@ -7,7 +7,7 @@ other. Every draw of an epoch comes from streams of the seed and the epoch's num
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import torch
@@ -154,18 +154,28 @@ def robust_accuracy(net: nn.Module, data: ImageBatch, threat: Threat, steps: int
     return float(torch.cat(hits).double().mean())
 
 
+Watch = Callable[[nn.Module, ImageBatch], dict[str, float | Tensor]]
+
+
 class Trainer:
     """The epochs of one training: a step and an observation for the loop."""
 
     def __init__(
-        self, net: nn.Module, train: ImageBatch, spec: TrainingSpec, seed: int, test: ImageBatch | None = None, robust_test: int = 0
+        self,
+        net: nn.Module,
+        train: ImageBatch,
+        spec: TrainingSpec,
+        seed: int,
+        test: ImageBatch | None = None,
+        robust_test: int = 0,
+        watch: Watch | None = None,
     ) -> None:
         kept, held = split(train.y, spec.held_out, seed)
         require(spec.batch_size <= len(kept), "a batch has more images than there are", f"batch_size={spec.batch_size}", "lower it")
         self.net, self.spec, self.seed = net, spec, seed
         self.train = ImageBatch(train.x[kept], train.y[kept])
         self.held = ImageBatch(train.x[held], train.y[held])
-        self.test, self.robust_test = test, robust_test
+        self.test, self.robust_test, self.watch = test, robust_test, watch
         self.keep: Part | None = None
 
     def start(self) -> Trained:
@@ -250,10 +260,11 @@ class Trainer:
         rng = stream(self.seed, "select", t)
         return robust_accuracy(self.net, self.held, self.spec.attack.threat(), self.spec.select_steps, rng)
 
-    def observe(self, state: Trained, t: int) -> dict[str, float]:
-        """Loss of the last epoch, clean and robust accuracies; a pure function of the state."""
+    def observe(self, state: Trained, t: int) -> dict[str, float | Tensor]:
+        """Loss of the last epoch, clean and robust accuracies, and what ``watch`` adds; a pure function of the state."""
         net = place(self.net, state.weights, state.buffers)
-        row = {"loss": float(state.epoch_loss), "held_out": float(state.best), "clean_held_out": accuracy(net, self.held)}
+        row: dict[str, float | Tensor] = {"loss": float(state.epoch_loss), "held_out": float(state.best)}
+        row["clean_held_out"] = accuracy(net, self.held)
         if self.test is not None:
             row["clean_test"] = accuracy(net, self.test)
             row["clean_train"] = accuracy(net, self.first(self.train, len(self.test.y)))
@@ -262,6 +273,8 @@ class Trainer:
             for name, data in (("train", self.train), ("test", self.test)):
                 part = self.first(data, self.robust_test)
                 row[f"robust_{name}"] = robust_accuracy(net, part, threat, steps, stream(self.seed, "observe", name))
+        if self.watch is not None:
+            row.update(self.watch(net, self.train))
         return row
 
     @staticmethod

@@ -9,6 +9,7 @@ from featscope.experiments import (
     built,
     clusters_all,
     image_separation,
+    image_training,
     packing,
     patch_fig3,
     patch_minima,
@@ -34,6 +35,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     *built.EXPERIMENTS,
     *packing.EXPERIMENTS,
     *image_separation.EXPERIMENTS,
+    *image_training.EXPERIMENTS,
 )
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {plan.name: plan for plan in _ALL}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from featscope.core.store import Run
-from featscope.report.style import ATTACKED, CLEAN, GREY, NON_ROBUST, ROBUST, finish, panels
+from featscope.report.style import ATTACKED, CLEAN, GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
 
 COLORS = (ROBUST, NON_ROBUST, CLEAN, ATTACKED)
 
@@ -58,4 +59,48 @@ def _bars(ax: Axes, run: Run) -> None:
     finish(ax, "closest pair of different labels" + ("" if whole else " (of a subset)"), "", "ℓ∞ distance")
 
 
-FIGURES: dict[str, dict[str, Callable[[Run], Figure]]] = {"image-separation": {"separation": separation}}
+def _seeds(run: Run) -> list[pl.DataFrame]:
+    """The rows of each seed, by epoch."""
+    return [run.part(f"seed-{seed}").sort("step") for seed in run.spec["spec"]["seeds"]]
+
+
+def landscape(run: Run) -> Figure:
+    """CGRO Figure 2: over radii after the last epoch (above) and over epochs inside and outside the training radius (below)."""
+    figure, axes = panels(2, 2, width=4.4)
+    radii, eps = list(run.summary["radii"]), run.spec["spec"]["training"]["attack"]["eps"]
+    seeds = _seeds(run)
+    for column, (what, title) in enumerate((("change", "largest loss change"), ("gradient", "largest gradient norm (ℓ1)"))):
+        above, below = axes[0, column], axes[1, column]
+        for name, color in (("train", ROBUST), ("test", NON_ROBUST)):
+            last = [rows[f"{what}_{name}"].to_list()[-1] for rows in seeds]
+            curve_over_runs(above, radii, last, color, name)
+            for factor, style in ((1.0, "-"), (2.0, "--")):
+                place = int(np.argmin(np.abs(np.asarray(radii) - factor * eps)))
+                over = [[values[place] for values in rows[f"{what}_{name}"].to_list()] for rows in seeds]
+                curve_over_runs(below, seeds[0]["step"].to_list(), over, color, f"{name}, radius {radii[place]:g}", linestyle=style)
+        above.axvline(eps, color=GREY, linestyle=":", linewidth=1.0)
+        above.set_yscale("log")
+        below.set_yscale("log")
+        finish(above, f"{title}, last epoch", "radius (dotted: training radius)", "mean over images")
+        finish(below, f"{title} over epochs", "epoch", "mean over images")
+    return figure
+
+
+def overfitting(run: Run) -> Figure:
+    """CGRO Figure 1: clean and robust accuracy over epochs, training and test."""
+    figure, axes = panels(1, 1, width=5.5, height=3.6)
+    seeds = _seeds(run)
+    lines = [("clean_train", GREY, "train, clean"), ("clean_test", CLEAN, "test, clean")]
+    lines += [("robust_train", ROBUST, "train, robust"), ("robust_test", NON_ROBUST, "test, robust")]
+    for column, color, label in lines:
+        curve_over_runs(axes[0, 0], seeds[0]["step"].to_list(), [rows[column].to_list() for rows in seeds], color, label)
+    axes[0, 0].set_ylim(-0.03, 1.03)
+    finish(axes[0, 0], "adversarial training", "epoch", "accuracy (PGD where robust)")
+    return figure
+
+
+FIGURES: dict[str, dict[str, Callable[[Run], Figure]]] = {
+    "image-separation": {"separation": separation},
+    "image-landscape": {"landscape": landscape},
+    "image-overfitting": {"overfitting": overfitting},
+}

@@ -1,0 +1,1 @@
+"""What networks learn from images, and the shape of their loss around them."""
