@@ -79,8 +79,8 @@ def landscape(run: Run) -> Figure:
                 over = [[values[place] for values in rows[f"{what}_{name}"].to_list()] for rows in seeds]
                 curve_over_runs(below, seeds[0]["step"].to_list(), over, color, f"{name}, radius {radii[place]:g}", linestyle=style)
         above.axvline(eps, color=GREY, linestyle=":", linewidth=1.0)
-        above.set_yscale("log")
-        below.set_yscale("log")
+        for ax in (above, below):
+            ax.set_yscale("symlog", linthresh=1e-3)  # a network that answers the same everywhere has zeros
         finish(above, f"{title}, last epoch", "radius (dotted: training radius)", "mean over images")
         finish(below, f"{title} over epochs", "epoch", "mean over images")
     return figure
