@@ -120,7 +120,7 @@ def _hashes(spec: ImageTraining) -> Json:
     return {"train": load(spec.dataset, "train").sha256, "test": load(spec.dataset, "test").sha256}
 
 
-def _fact(value: Interval) -> Json:
+def as_fact(value: Interval) -> Json:
     """A mean over seeds with its interval; one seed has no interval."""
     ends = [value.low, value.high]
     return {"mean": value.value, "interval": ends if all(map(math.isfinite, ends)) else None}
@@ -152,11 +152,13 @@ def run_landscape(spec: ImageLandscape, folder: Folder) -> Json:
         trainer = Trainer(net, train, spec.training, seed, test, spec.measured, _watch(spec, seed, test))
         last.append(trainer.run(folder.part(f"seed/{seed}"), spec.every).rows[-1])
     ratios = {
-        f"{what}_{name}": _fact(mean_interval([row[f"{what}_{name}"][outside] / max(row[f"{what}_{name}"][inside], 1e-12) for row in last]))
+        f"{what}_{name}": as_fact(
+            mean_interval([row[f"{what}_{name}"][outside] / max(row[f"{what}_{name}"][inside], 1e-12) for row in last])
+        )
         for what in ("change", "gradient")
         for name in ("train", "test")
     }
-    accuracies = {key: _fact(mean_interval([row[key] for row in last])) for key in ("clean_test", "robust_train", "robust_test")}
+    accuracies = {key: as_fact(mean_interval([row[key] for row in last])) for key in ("clean_test", "robust_train", "robust_test")}
     return {"radii": list(spec.radii), "outside_over_inside": ratios, "accuracy": accuracies, "data_sha256": _hashes(spec)}
 
 
@@ -170,7 +172,7 @@ def run_overfitting(spec: ImageOverfitting, folder: Folder) -> Json:
         recording = trainer.run(folder.part(f"seed/{seed}"), spec.every)
         for name, value in _best_and_last(trainer, recording.state, threat, spec).items():
             gaps.setdefault(name, []).append(value)
-    facts = {name: _fact(mean_interval(values)) for name, values in gaps.items()}
+    facts = {name: as_fact(mean_interval(values)) for name, values in gaps.items()}
     return {**facts, "selected_by": "held-out robust accuracy", "data_sha256": _hashes(spec)}
 
 

@@ -8,6 +8,7 @@ from featscope.core.errors import unknown
 from featscope.experiments import (
     built,
     clusters_all,
+    image_features,
     image_separation,
     image_training,
     packing,
@@ -34,6 +35,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     *signal_lemmas.EXPERIMENTS,
     *built.EXPERIMENTS,
     *packing.EXPERIMENTS,
+    *image_features.EXPERIMENTS,
     *image_separation.EXPERIMENTS,
     *image_training.EXPERIMENTS,
 )
