@@ -152,6 +152,7 @@ def test_tensors_are_pixels_over_255_with_channels_first(tmp_path, monkeypatch):
     expected = arrays["train-images"][3].transpose(2, 0, 1).astype(np.float32) / np.float32(255)
     np.testing.assert_array_equal(x[0].numpy(), expected)
     whole = images.batch(dtype=torch.float64)
+    assert whole.x.stride() == (3 * 32 * 32, 32 * 32, 32, 1)
     assert whole.x.dtype == torch.float64
     assert 0 <= float(whole.x.min()) <= float(whole.x.max()) <= 1
 

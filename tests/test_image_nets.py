@@ -171,3 +171,11 @@ def test_impossible_sizes_are_refused():
     for bad in (lambda: wide_resnet(depth=35), lambda: lenet5(side=8), lambda: resnet(blocks=()), lambda: resnet9(width=0)):
         with pytest.raises(BadInput):
             bad()
+
+
+def test_one_channel_images_get_plain_strides():
+    odd = torch.rand(4, 8, 8, 1, generator=stream(0, "x")).permute(0, 3, 1, 2)
+    assert odd.is_contiguous(memory_format=torch.channels_last)
+    out = Normalise([0.0], [1.0])(odd)
+    assert out.stride() == (64, 64, 8, 1)
+    assert torch.equal(out, odd)

@@ -75,7 +75,8 @@ class Images:
         raw = torch.from_numpy(np.array(self.pixels[chosen]))
         x = raw.to(device).permute(0, 3, 1, 2).to(dtype) / 255
         y = self.y if index is None else self.y[index]
-        return ImageBatch(x.contiguous(), y.to(device))
+        # With one channel, contiguous() keeps strides that also read as channels-last, a path in which torch can crash at small widths.
+        return ImageBatch(x.clone(memory_format=torch.contiguous_format), y.to(device))
 
     def subset(self, n: int, seed: int, balanced: bool = True) -> Tensor:
         """The indices of ``n`` images drawn by seed, the same number of each class if ``balanced`` (up to one)."""

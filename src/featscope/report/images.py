@@ -78,9 +78,11 @@ def landscape(run: Run) -> Figure:
                 place = int(np.argmin(np.abs(np.asarray(radii) - factor * eps)))
                 over = [[values[place] for values in rows[f"{what}_{name}"].to_list()] for rows in seeds]
                 curve_over_runs(below, seeds[0]["step"].to_list(), over, color, f"{name}, radius {radii[place]:g}", linestyle=style)
-        above.axvline(eps, color=GREY, linestyle=":", linewidth=1.0)
         for ax in (above, below):
-            ax.set_yscale("symlog", linthresh=1e-3)  # a network that answers the same everywhere has zeros
+            # A network that answers the same everywhere has zeros, which a logarithm cannot show.
+            positive = all(np.min(np.asarray(line.get_ydata(), dtype=float)) > 0 for line in ax.get_lines())
+            ax.set_yscale("log" if positive else "linear")
+        above.axvline(eps, color=GREY, linestyle=":", linewidth=1.0)
         finish(above, f"{title}, last epoch", "radius (dotted: training radius)", "mean over images")
         finish(below, f"{title} over epochs", "epoch", "mean over images")
     return figure
