@@ -111,11 +111,14 @@ def test_check_and_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     verdicts = {(line["id"], line["reading"]): line["verdict"] for line in lines}
     assert verdicts["AT-P3.2", "full-ball"] == "FAILS"
     assert verdicts["AT-P3.1", "full-ball"] == "HOLDS"
+    assert cli.invoke(["run", "patch-minima", "--profile", "quick", "--set", "points=100", "--out", runs, "--json"]) == 0
     page = tmp_path / "page.html"
     assert cli.invoke(["report", runs, "--out", str(page)]) == 0
     text = page.read_text()
     assert "data:image/png;base64," in text
     assert "patch-minima" in text
+    assert "Other than usual: " in text
+    assert text.index("points = 1000") < text.index("points = 100,")
     assert "http" not in text.replace("http-equiv", "")
 
 

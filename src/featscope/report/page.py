@@ -7,7 +7,7 @@ import io
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,28 @@ def _picture(path: Path) -> dict[str, str]:
     return {"name": path.stem, "data": base64.b64encode(path.read_bytes()).decode("ascii")}
 
 
+def _flat(body: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in body.items():
+        flat.update(_flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value})
+    return flat
+
+
+def changed(run: Run) -> dict[str, Any]:
+    """The settings in which a run differs from its experiment's `cpu` profile."""
+    plan = EXPERIMENTS.get(run.experiment)
+    if plan is None:
+        return {}
+    usual = _flat(json.loads(plan.spec().model_dump_json()))
+    return {key: value for key, value in _flat(run.spec["spec"]).items() if usual.get(key) != value}
+
+
+def in_order(runs: Sequence[Run]) -> list[Run]:
+    """Runs in the order of the papers and experiments; of one experiment, the usual settings first."""
+    order = list(EXPERIMENTS)
+    return sorted(runs, key=lambda r: (order.index(r.experiment) if r.experiment in order else len(order), len(changed(r)), r.path.name))
+
+
 def _section(run: Run) -> dict[str, Any]:
     pictures = sorted((run.path / "figures").glob("*.png"))
     plan = EXPERIMENTS.get(run.experiment)
@@ -49,6 +71,7 @@ def _section(run: Run) -> dict[str, Any]:
         "name": run.experiment,
         "folder": run.path.name,
         "shows": plan.shows if plan else "",
+        "changed": ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in changed(run).items()),
         "figures": [_picture(path) for path in pictures],
         "summary": json.dumps(run.summary, indent=2, ensure_ascii=False),
         "spec": json.dumps(run.spec["spec"], indent=2, ensure_ascii=False),
@@ -61,7 +84,7 @@ def write_page(runs: Sequence[Run], out: Path, ledger: Sequence[dict[str, Any]] 
     """Write one page with a section for each run and, if given, the ledger."""
     environment = Environment(loader=PackageLoader("featscope.report"), autoescape=select_autoescape(["j2"]))
     page = environment.get_template("page.html.j2").render(
-        runs=[_section(run) for run in runs],
+        runs=[_section(run) for run in in_order(runs)],
         ledger=list(ledger),
         counts=sorted(Counter(line["verdict"] for line in ledger).items()),
     )
