@@ -15,7 +15,9 @@ from featscope.experiments.registry import experiment
 from featscope.experiments.signal import SignalStages, plateau
 from featscope.experiments.signal_lemmas import decay_share, doublings, growth_time, summed_time
 from featscope.experiments.spec import resolve, run
-from featscope.theory import cgro, cgro_built, ep
+from featscope.theory import ep
+from featscope.theory.cgro import built as cgro_built
+from featscope.theory.cgro import training as cgro
 from featscope.theory.claim import Verdict, at_most, exactly
 from featscope.theory.parts import every, grows_at_most, least, reaches, soft, spread, steepest
 from featscope.theory.verify_cgro import ball_failures, robust_memory

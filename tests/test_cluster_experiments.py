@@ -17,8 +17,8 @@ from featscope.report.figures import figures
 from featscope.theory import ledger
 from featscope.theory.claim import Verdict
 from featscope.theory.fa import CLAIMS
-from featscope.theory.fa_figures import half_radius
-from featscope.theory.fa_tools import certified
+from featscope.theory.fa.figures import half_radius
+from featscope.theory.fa.tools import certified
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from featscope.core.store import Run
 from featscope.report.style import ATTACKED, CERTIFIED, CLEAN, GREY, NON_ROBUST, ROBUST, finish, panels
-from featscope.theory.fa_figures import PUBLISHED
+from featscope.theory.fa.figures import PUBLISHED
 
 SWEEPS = {"points": "n", "rate": "η", "init": "σ_w = σ_b", "snr": "α/σ", "cosine": "cos(μ_i, μ_j)"}
 

@@ -6,7 +6,7 @@ import math
 
 import polars as pl
 
-from featscope.theory.cgro_built import exponential, law_holds
+from featscope.theory.cgro.built import exponential, law_holds
 from featscope.theory.claim import SAME, Claim, Finding, Need, Reading, Runs, exactly
 from featscope.theory.parts import every, grows_at_most, least, most, reaches
 

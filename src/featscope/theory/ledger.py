@@ -18,10 +18,10 @@ from featscope.core.store import Progress, Run, Silent, Store, canonical
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import Spec, identity, resolve, run
 from featscope.images.datasets import is_there
-from featscope.theory import at, cgro, cgro_built, ep, fa, images
+from featscope.theory import at, cgro, ep, fa, images
 from featscope.theory.claim import Claim, Reading
 
-_ALL: tuple[Claim, ...] = (*at.CLAIMS, *fa.CLAIMS, *cgro.CLAIMS, *cgro_built.CLAIMS, *ep.CLAIMS, *images.CLAIMS)
+_ALL: tuple[Claim, ...] = (*at.CLAIMS, *fa.CLAIMS, *cgro.CLAIMS, *ep.CLAIMS, *images.CLAIMS)
 CLAIMS: dict[str, Claim] = {claim.id: claim for claim in _ALL}
 PAPERS = ("at", "fa", "cgro", "ep")
 

@@ -9,7 +9,7 @@ from typing import Any
 from featscope.core.stats import Interval, wilson
 from featscope.core.store import Run
 from featscope.theory.claim import CONSTANT, SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_most, exactly, out_of_scope
-from featscope.theory.fa_tools import (
+from featscope.theory.fa.tools import (
     BUILT,
     FIG2,
     FIG3,

@@ -8,7 +8,7 @@ import numpy as np
 
 from featscope.core.store import Run
 from featscope.theory.claim import CONSTANT, Claim, Finding, Judge, Runs, at_least, exactly
-from featscope.theory.fa_tools import ABLATIONS, FIG2, FIG3, certified, claim, explained, over, reading, seeds
+from featscope.theory.fa.tools import ABLATIONS, FIG2, FIG3, certified, claim, explained, over, reading, seeds
 
 #: Robust accuracy read off the published Figure 3 (left) at radii; a reading is good to about PLOT in radius.
 PUBLISHED = {

@@ -10,7 +10,7 @@ import polars as pl
 
 from featscope.core.store import Run
 from featscope.theory.claim import MUCH, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly
-from featscope.theory.fa_tools import (
+from featscope.theory.fa.tools import (
     FIG2,
     LARGER,
     SCALING,

@@ -1,0 +1,8 @@
+"""The claims of CGRO (arXiv 2306.01271): training on the signal/noise model, and the networks built by hand."""
+
+from __future__ import annotations
+
+from featscope.theory.cgro import built, training
+from featscope.theory.claim import Claim
+
+CLAIMS: tuple[Claim, ...] = (*training.CLAIMS, *built.CLAIMS)
