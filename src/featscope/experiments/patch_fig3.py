@@ -328,6 +328,6 @@ EXPERIMENTS = (
         shows="AT Figure 3: correlations with robust and non-robust features and learning curves, standard against adversarial training",
         spec=PatchFig3,
         run=run,
-        takes={"quick": "10 s", "cpu": "2 min", "paper": "5 min"},
+        takes={"quick": "10 s", "cpu": "3 min", "paper": "6 min"},
     ),
 )

@@ -150,6 +150,6 @@ EXPERIMENTS = (
         shows="AT Propositions 3.1 and 3.2: the non-robust and the robust global minimum along γ and along the noise, exact for each point",
         spec=PatchMinima,
         run=run,
-        takes={"quick": "2 s", "cpu": "10 s", "paper": "1 min"},
+        takes={"quick": "3 s", "cpu": "20 s", "paper": "1 min"},
     ),
 )
