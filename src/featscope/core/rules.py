@@ -1,4 +1,4 @@
-"""What the papers' asymptotic words mean for a finite run, fixed once and beforehand (docs/claims.md)."""
+"""What the papers' asymptotic words mean for a finite run, in one place for all claims (docs/claims.md)."""
 
 #: a ≫ b: a is at least this many times b.
 MUCH = 10.0
