@@ -168,6 +168,11 @@ class Folder:
     started: float = field(default_factory=time.time)
 
     @property
+    def store(self) -> Store:
+        """The store that the run is in, for runs that need other runs."""
+        return Store(self.place.parent.parent)
+
+    @property
     def partial(self) -> Path:
         """Where the run is until it is complete."""
         return self.place.with_name(self.place.name + ".partial")
@@ -275,11 +280,11 @@ class Store:
         return Run(place) if (place / "manifest.json").exists() else None
 
     @contextlib.contextmanager
-    def write(self, spec: Json, progress: Progress, fresh: bool = False) -> Iterator[Folder]:
-        """Open the spec's folder for writing, resuming what an interrupted run left unless ``fresh``."""
+    def write(self, spec: Json, progress: Progress, fresh: bool = False, wait: bool = False) -> Iterator[Folder]:
+        """Open the spec's folder for writing, resuming what an interrupted run left unless ``fresh``; ``wait`` for another that writes it."""
         folder = Folder(self.place(spec), progress, spec)
         folder.place.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder.place.with_name(folder.place.name + ".lock")):
+        with _locked(folder.place.with_name(folder.place.name + ".lock"), wait):
             if fresh:
                 shutil.rmtree(folder.partial, ignore_errors=True)
             (folder.partial / "parts").mkdir(parents=True, exist_ok=True)
@@ -299,18 +304,28 @@ def find_runs(root: Path) -> list[Run]:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    handle: IO[str] = path.open("w")
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        handle.close()
-        message = f"another process is writing this run: {path.with_suffix('')}; wait for it or use another --out"
-        raise FeatscopeError(message) from None
+def _locked(path: Path, wait: bool) -> Iterator[None]:
+    handle = _lock(path, wait)
     try:
         yield
     finally:
         path.unlink(missing_ok=True)
+        handle.close()
+
+
+def _lock(path: Path, wait: bool) -> IO[str]:
+    """The lock file, held. Who held it before has removed it, so a lock on a file that is no longer at its place is taken anew."""
+    while True:
+        handle: IO[str] = path.open("w")
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except OSError:
+            handle.close()
+            message = f"another process is writing this run: {path.with_suffix('')}; wait for it or use another --out"
+            raise FeatscopeError(message) from None
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle.fileno()), path.stat()):
+                return handle
         handle.close()
 
 

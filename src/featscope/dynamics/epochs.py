@@ -27,6 +27,7 @@ from featscope.dynamics.augment import Augment
 from featscope.dynamics.schedules import Ramp, Schedule
 from featscope.dynamics.trajectory import Recording, trajectory
 from featscope.images.datasets import ImageBatch
+from featscope.nets.fold import fold
 
 Method = Literal["standard", "adversarial", "mixed", "trades"]
 
@@ -145,12 +146,16 @@ def accuracy(net: nn.Module, data: ImageBatch, batch: int = 1000) -> float:
 
 @torch.no_grad()
 def robust_accuracy(net: nn.Module, data: ImageBatch, threat: Threat, steps: int, rng: torch.Generator, batch: int = 500) -> float:
-    """Share of images that stay correct under PGD on cross-entropy that stops at the first success, in evaluation mode."""
+    """Share of images that stay correct under PGD on cross-entropy that stops at the first success, in evaluation mode.
+
+    The search runs on a folded copy; what it finds is tried on the network itself.
+    """
     attack = PGD("cross-entropy", steps, stop_early=True)
     hits = []
     with in_mode(net, "eval"):
+        fast = fold(net, data.x[:2]).model
         for x, y in zip(torch.split(data.x, batch), torch.split(data.y, batch), strict=True):
-            hits.append(margin(net(x + attack(net, x, y, threat, rng)), y) > 0)
+            hits.append(margin(net(x + attack(fast, x, y, threat, rng)), y) > 0)
     return float(torch.cat(hits).double().mean())
 
 
@@ -282,10 +287,16 @@ class Trainer:
         """The first ``n`` images."""
         return ImageBatch(data.x[:n], data.y[:n])
 
-    def run(self, keep: Part | None = None, every: int = 1) -> Recording[Trained]:
-        """All epochs through the one loop; with ``keep`` they are saved and resumed."""
+    def run(self, keep: Part | None = None, every: int = 1, seen: Callable[[Trained, int], None] | None = None) -> Recording[Trained]:
+        """All epochs through the one loop; with ``keep`` they are saved and resumed; ``seen`` gets the state of each recorded epoch."""
         self.keep = keep
-        return trajectory(self.step, self.start(), self.spec.epochs, self.observe, every, keep=keep)
+
+        def observe(state: Trained, t: int) -> dict[str, float | Tensor]:
+            if seen is not None:
+                seen(state, t)
+            return self.observe(state, t)
+
+        return trajectory(self.step, self.start(), self.spec.epochs, observe, every, keep=keep)
 
     def last(self, state: Trained) -> nn.Module:
         """The network after the last epoch."""

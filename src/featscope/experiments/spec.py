@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -142,13 +143,16 @@ def identity(experiment: Experiment[Any], spec: Spec) -> Json:
     return {"experiment": experiment.name, "revision": experiment.revision, "spec": body}
 
 
-def run(experiment: Experiment[T], spec: T, store: Store, progress: Progress | None = None, force: bool = False) -> Run:
-    """Return the finished run of this spec, running it if it is not in the store."""
+def run(experiment: Experiment[T], spec: T, store: Store, progress: Progress | None = None, force: bool = False, wait: bool = False) -> Run:
+    """Return the finished run of this spec, running it if it is not in the store; ``wait`` for another process that runs it."""
     who = identity(experiment, spec)
     found = None if force else store.find(who)
     if found is not None:
         return found
-    with store.write(who, progress or Silent(), fresh=force) as folder:
+    with store.write(who, progress or Silent(), fresh=force, wait=wait) as folder:
+        if wait and (found := store.find(who)) is not None:
+            shutil.rmtree(folder.partial)
+            return found
         summary = experiment.run(spec, folder)
         return folder.finish(summary, {"seeds": list(spec.seeds), "radii": radii(who["spec"])})
 

@@ -1,0 +1,167 @@
+"""`image-network`: one network trained on real images, kept with its epochs, and shared by every experiment that asks for the same one.
+
+A network is a run of this experiment: found again by its spec's hash, resumed where it was killed, trained once. Experiments that compare networks (AT Tables 1 and 2,
+the inversions, FA Figure 3) name the networks that they need with :func:`trained` and read what they watch from the weights of the epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from featscope.core.errors import require
+from featscope.core.store import Folder, Json, Run
+from featscope.core.streams import stream
+from featscope.dynamics.epochs import AttackSpec, Trained, Trainer, TrainingSpec, place
+from featscope.dynamics.schedules import Ramp, Schedule
+from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.spec import run as run_experiment
+from featscope.images.datasets import ImageBatch, load
+from featscope.images.groupings import grouping
+from featscope.nets.classifier import ImageClassifier
+from featscope.nets.networks import NetworkSpec
+
+#: ResNet-18, the paper's network for MNIST (AT §6.2), at a width that trains on two cores
+RESNET = NetworkSpec(architecture="resnet", width=8, channels=1, side=28)
+STANDARD = TrainingSpec(epochs=5, schedule=Schedule(peak=0.1), attack=AttackSpec(eps=0.3), held_out=0.05)
+ADVERSARIAL = TrainingSpec(
+    method="adversarial",
+    epochs=6,
+    schedule=Schedule(peak=0.1),
+    attack=AttackSpec(eps=0.3, steps=5, ramp=Ramp(epochs=3)),
+    held_out=0.05,
+    select="robust",
+    select_steps=20,
+)
+
+
+class ImageNetwork(Spec):
+    """Data and labels, network, training. One seed draws the training images, the first weights and the order of the batches."""
+
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {
+            "train": 1000,
+            "test": 200,
+            "attacked": 60,
+            "net.blocks": [1, 1],
+            "training.epochs": 3,
+            "training.batch_size": 32,
+            "training.select_steps": 5,
+        },
+        "paper": {"train": 60_000, "test": 10_000, "attacked": 10_000, "net.width": 64, "training.epochs": 30, "snapshots": 5},
+    }
+
+    seeds: tuple[int, ...] = (0,)
+    dataset: str = "mnist"
+    grouping: str = Field(default="each", description="labels: each class, halves, parity, or groups such as 0,1,8|2,3")
+    train: int = Field(default=10_000, ge=50, description="training images, drawn by seed; the held-out share is taken from them")
+    test: int = Field(default=2000, ge=10, description="test images, the same for every seed")
+    attacked: int = Field(default=200, ge=0, description="images of each set attacked at recorded epochs; 0: none")
+    net: NetworkSpec = RESNET
+    training: TrainingSpec = STANDARD
+    snapshots: int = Field(default=1, ge=1, description="keep the weights of every so many epochs, and the last")
+
+
+def data(spec: ImageNetwork, seed: int) -> tuple[ImageBatch, ImageBatch]:
+    """Training images by seed and the test images, with the labels of the grouping."""
+    train, test = load(spec.dataset, "train"), load(spec.dataset, "test")
+    groups = grouping(spec.grouping)
+    require(
+        spec.net.classes == len(groups.parts),
+        "the network needs one output for each label",
+        f"net.classes={spec.net.classes}, {len(groups.parts)} labels",
+        f"set net.classes={len(groups.parts)}",
+    )
+    parts = []
+    for images, n, draw in ((train, spec.train, seed), (test, spec.test, 0)):
+        batch = images.batch(images.subset(min(n, len(images)), draw))
+        kept = groups.kept(batch.y)
+        parts.append(ImageBatch(batch.x[kept], groups(batch.y[kept])))
+    return parts[0], parts[1]
+
+
+def run(spec: ImageNetwork, folder: Folder) -> Json:
+    """Train the network of each seed; the last row of each, and the weights of its epochs."""
+    last: dict[str, Json] = {}
+    for seed in spec.seeds:
+        train, test = data(spec, seed)
+        trainer = Trainer(spec.net.build(stream(seed, "init")), train, spec.training, seed, test, spec.attacked)
+
+        def keep(state: Trained, t: int, seed: int = seed) -> None:
+            if t % spec.snapshots == 0 or t == spec.training.epochs:
+                folder.add(f"epoch/{seed}/{t}", [{"step": t}], {"weights": state.weights, "buffers": state.buffers})
+
+        recording = trainer.run(folder.part(f"training/{seed}"), seen=keep)
+        last[str(seed)] = recording.rows[-1]
+    hashes = {"train": load(spec.dataset, "train").sha256, "test": load(spec.dataset, "test").sha256}
+    return {"last": last, "data_sha256": hashes}
+
+
+@dataclass(frozen=True)
+class Network:
+    """A trained network of one seed, read from its run."""
+
+    run: Run
+    spec: ImageNetwork
+    seed: int
+
+    def at(self, epoch: int) -> ImageClassifier:
+        """The network after an epoch that was kept, in evaluation mode."""
+        require(
+            epoch in self.epochs, "the weights of this epoch were not kept", f"epoch {epoch}; kept: {list(self.epochs)}", "lower snapshots"
+        )
+        return self._place(f"epoch-{self.seed}-{epoch}/", "")
+
+    @property
+    def last(self) -> ImageClassifier:
+        """The network after the last epoch, in evaluation mode."""
+        return self._place(f"training-{self.seed}/", "")
+
+    @property
+    def best(self) -> ImageClassifier:
+        """The network of the epoch with the best held-out score, in evaluation mode."""
+        return self._place(f"training-{self.seed}/", "best_")
+
+    @cached_property
+    def epochs(self) -> tuple[int, ...]:
+        """The epochs whose weights were kept, ascending."""
+        head = f"epoch-{self.seed}-"
+        return tuple(sorted({int(key[len(head) :].split("/")[0]) for key in self.run.tensors if key.startswith(head)}))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """What was recorded at each epoch."""
+        return self.run.part(f"training/{self.seed}").to_dicts()
+
+    def _place(self, part: str, prefix: str) -> ImageClassifier:
+        net = self.spec.net.build(stream(self.seed, "init"))
+        place(net, self.run.tensors[f"{part}{prefix}weights"], self.run.tensors[f"{part}{prefix}buffers"])
+        return net.eval()
+
+
+def trained(spec: ImageNetwork, seed: int, folder: Folder) -> Network:
+    """The network of this spec and seed from the store that ``folder`` is in, trained there if nobody has; a network that another process trains is waited for."""
+    single = spec.replace(seeds=(seed,))
+    return Network(run_experiment(EXPERIMENT, single, folder.store, folder.progress, wait=True), single, seed)
+
+
+def both(spec: ImageNetwork, adversarial: TrainingSpec, seeds: Sequence[int], folder: Folder) -> dict[str, list[Network]]:
+    """For each seed the network of ``spec`` under its own training, and the same under ``adversarial``."""
+    other = spec.replace(training=adversarial)
+    return {name: [trained(s, seed, folder) for seed in seeds] for name, s in (("standard", spec), ("adversarial", other))}
+
+
+EXPERIMENT = Experiment(
+    name="image-network",
+    paper="at",
+    shows="one network trained on real images, with its epochs kept; other experiments share it",
+    spec=ImageNetwork,
+    run=run,
+    takes={"quick": "1 min", "cpu": "3 min standard, 8 min adversarial", "paper": "not measured; a GPU job"},
+    needs_data=("mnist",),
+)
+EXPERIMENTS = (EXPERIMENT,)
