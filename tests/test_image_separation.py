@@ -153,8 +153,11 @@ def test_claims_without_their_data_are_left_out_unless_named(tmp_path, monkeypat
     monkeypatch.setenv("FEATSCOPE_DATA", str(tmp_path))
     claim = ledger.CLAIMS["EP-sep"]
     assert ledger.lacks(claim) == ["cifar10", "mnist"]
-    assert claim not in ledger.select([], None)
+    assert claim not in ledger.select([], None, images=True)
     assert ledger.select(["EP-sep"], None) == [claim]
+    monkeypatch.setattr(ledger, "is_there", lambda name: True)
+    assert claim in ledger.select([], None, images=True)
+    assert claim not in ledger.select([], None)
     plan = experiment("image-separation")
     with pytest.raises(BadInput, match="featscope data fetch"):
         run(plan, resolve(plan, "quick"), Store(tmp_path / "runs"))

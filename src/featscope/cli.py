@@ -140,7 +140,8 @@ def run(
 
 @app.command()
 def check(
-    claims: Annotated[list[str] | None, typer.Argument(help="claim ids; all if none")] = None,
+    claims: Annotated[list[str] | None, typer.Argument(help="claim ids; all on synthetic data if none")] = None,
+    images: Annotated[bool, typer.Option("--images", help="also all claims on real images whose data has been fetched")] = False,
     paper: Annotated[str | None, typer.Option(help="at, fa, cgro or ep")] = None,
     profile: ProfileOption = "cpu",
     folder: OutOption = Path("runs"),
@@ -149,10 +150,9 @@ def check(
 ) -> None:
     """Judge the papers' statements and print the ledger; runs what is missing first."""
     require_at_least("--jobs", jobs, 0)
-    chosen = ledger.select(claims or [], paper)
-    for left_out in ledger.CLAIMS.values() if not claims else []:
-        if names := ledger.lacks(left_out):
-            err.print(f"{left_out.id} left out, its data is not there: featscope data fetch {' '.join(names)}", markup=False)
+    chosen = ledger.select(claims or [], paper, images)
+    if not claims:
+        _say_left_out(images)
     shown = Shown()
     clock = time.monotonic()
 
@@ -175,6 +175,17 @@ def check(
         numbers = [f"{line[key]:.4g}" if line[key] is not None else "" for key in ("value", "bound")]
         table.add_row(line["id"], line["reading"], line["verdict"], *numbers)
     out.print(table)
+
+
+def _say_left_out(images: bool) -> None:
+    """Name the claims on real images that are not judged, and what would change that."""
+    behind = {claim.id: ledger.lacks(claim) for claim in ledger.CLAIMS.values() if ledger.data_of(claim)}
+    if not images:
+        err.print(f"left out, on real images: {' '.join(behind)}; name them or add --images", markup=False, soft_wrap=True)
+        return
+    for name, lacking in behind.items():
+        if lacking:
+            err.print(f"{name} left out, its data is not there: featscope data fetch {' '.join(lacking)}", markup=False)
 
 
 @app.command()

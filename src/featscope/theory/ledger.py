@@ -28,20 +28,25 @@ PAPERS = ("at", "fa", "cgro", "ep")
 Entry = dict[str, Any]
 
 
-def lacks(claim: Claim) -> list[str]:
-    """The data sets that the claim's experiments need and that have not been fetched."""
+def data_of(claim: Claim) -> list[str]:
+    """The data sets that the claim's experiments need."""
     plans = [experiment(need.experiment) for reading in claim.readings for need in reading.needs.values()]
-    return sorted({name for plan in plans for name in plan.needs_data if not is_there(name)})
+    return sorted({name for plan in plans for name in plan.needs_data})
 
 
-def select(ids: Sequence[str], paper: str | None) -> list[Claim]:
-    """Return the claims of these ids, of one paper if named; without ids, all whose data is there."""
+def lacks(claim: Claim) -> list[str]:
+    """Those of them that have not been fetched."""
+    return [name for name in data_of(claim) if not is_there(name)]
+
+
+def select(ids: Sequence[str], paper: str | None, images: bool = False) -> list[Claim]:
+    """Return the claims of these ids, of one paper if named; without ids, all on synthetic data, and with ``images`` also those whose data is there."""
     if paper is not None and paper not in PAPERS:
         raise unknown("paper", paper, PAPERS)
     for name in ids:
         if name not in CLAIMS:
             raise unknown("claim", name, CLAIMS)
-    chosen = [CLAIMS[name] for name in ids] if ids else [claim for claim in CLAIMS.values() if not lacks(claim)]
+    chosen = [CLAIMS[name] for name in ids] if ids else [c for c in CLAIMS.values() if not data_of(c) or (images and not lacks(c))]
     chosen = [claim for claim in chosen if paper is None or claim.paper == paper]
     if not chosen:
         raise BadInput("no claim is left", f"claims={list(ids)}, paper={paper}", "name claims of that paper")

@@ -1,0 +1,106 @@
+"""A network is trained once, found again by every experiment that names the same, and its epochs are those of the training."""
+
+import multiprocessing
+import threading
+
+import pytest
+import torch
+
+from featscope.core.errors import BadInput, FeatscopeError
+from featscope.core.store import Folder, Silent, Store
+from featscope.core.streams import stream
+from featscope.dynamics.epochs import Trainer, accuracy, pack
+from featscope.experiments.image_network import both, data, trained
+from featscope.experiments.registry import experiment
+from featscope.experiments.spec import resolve
+
+TINY = {"train": 50, "test": 12, "attacked": 6, "net.width": 2, "training.epochs": 2, "training.batch_size": 8}
+
+
+@pytest.fixture
+def tiny(small_mnist):
+    return resolve(experiment("image-network"), "quick", TINY)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Folder(Store(tmp_path / "runs").place({"experiment": "other"}), Silent(), {})
+
+
+def test_the_second_who_asks_gets_the_same_network_without_training(tiny, folder, monkeypatch):
+    first = trained(tiny, 3, folder)
+    assert first.run.path.parent == folder.store.root / "image-network"
+    monkeypatch.setattr(Trainer, "step", None)
+    again = trained(tiny.replace(seeds=(0, 1)), 3, folder)
+    assert again.run.path == first.run.path
+    assert torch.equal(pack(again.last.parameters()), pack(first.last.parameters()))
+
+
+def test_kept_epochs_are_those_of_the_training(tiny, folder):
+    net = trained(tiny, 0, folder)
+    assert net.epochs == (0, 1, 2)
+    start = tiny.net.build(stream(0, "init"))
+    assert torch.equal(pack(net.at(0).parameters()), pack(start.parameters()))
+    assert torch.equal(pack(net.at(2).buffers()), pack(net.last.buffers()))
+    _, test = data(tiny, 0)
+    for row in net.rows:
+        assert accuracy(net.at(row["step"]), test) == row["clean_test"]
+    assert not net.last.training
+    assert max(row["held_out"] for row in net.rows) == net.rows[-1]["held_out"]
+
+
+def test_epochs_that_were_not_kept_are_refused(tiny, folder):
+    net = trained(tiny.replace(snapshots=5), 0, folder)
+    assert net.epochs == (0, 2)
+    with pytest.raises(BadInput, match=r"kept: \[0, 2\]"):
+        net.at(1)
+
+
+def test_standard_and_adversarial_differ_in_training_only(tiny, folder):
+    nets = both(tiny, tiny.training.replace(method="adversarial"), (0, 1), folder)
+    for s, a in zip(nets["standard"], nets["adversarial"], strict=True):
+        assert s.spec.replace(training=a.spec.training) == a.spec
+        assert torch.equal(pack(s.at(0).parameters()), pack(a.at(0).parameters()))
+        assert not torch.equal(pack(s.last.parameters()), pack(a.last.parameters()))
+
+
+def test_labels_follow_the_grouping_and_the_outputs_must_fit(tiny):
+    spec = tiny.replace(grouping="halves", net=tiny.net.replace(classes=2))
+    fine, coarse = data(tiny, 0)[0], data(spec, 0)[0]
+    assert torch.equal(fine.x, coarse.x)
+    assert torch.equal(coarse.y, (fine.y >= 5).long())
+    kept = data(tiny.replace(grouping="0,1|7", net=tiny.net.replace(classes=2)), 0)[0]
+    assert len(kept.y) == int(((fine.y <= 1) | (fine.y == 7)).sum())
+    with pytest.raises(BadInput, match=r"set net\.classes=2"):
+        data(tiny.replace(grouping="halves"), 0)
+
+
+def _hold(root, ready, go):
+    with Store(root).write({"experiment": "x"}, Silent()) as folder:
+        ready.set()
+        go.wait(30)
+        folder.finish({"made": 1}, {})
+
+
+def test_a_run_that_another_process_makes_is_waited_for(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    ready, go = context.Event(), context.Event()
+    other = context.Process(target=_hold, args=(tmp_path, ready, go))
+    other.start()
+    assert ready.wait(60)
+    store = Store(tmp_path)
+    with pytest.raises(FeatscopeError, match="another process"), store.write({"experiment": "x"}, Silent()):
+        pass
+    found = []
+
+    def wait():
+        with store.write({"experiment": "x"}, Silent(), wait=True):
+            found.append(store.find({"experiment": "x"}))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    assert not found
+    go.set()
+    waiting.join(60)
+    other.join(60)
+    assert found[0].summary == {"made": 1}
