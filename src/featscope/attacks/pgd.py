@@ -91,11 +91,14 @@ class PGD:
     def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator, start: Tensor | None = None) -> Tensor:
         """Return for each example the perturbation of smallest margin among all starts, targets and steps; ``start`` is tried first."""
         with kept(model), torch.no_grad():
-            outputs = model(x).detach()
-            best, worst = torch.zeros_like(x), self._score(outputs, y)
+            best, worst = torch.zeros_like(x), torch.full(y.shape, torch.inf, dtype=x.dtype, device=x.device)
+            if self.goal is not None or (self.stop_early and start is None):
+                # 0 counts as a try where that can matter: nothing found is below a goal of one's own at 0, and what is wrong as it is needs no attack.
+                # Elsewhere it cannot: for an example that is right at 0 the smallest margin decides, and 0 has not fooled it.
+                worst = self._score(model(x), y)
             goals = [self.goal or loss(self.objective)]
             if self.every_target:
-                goals = [shifted(shift) for shift in range(1, outputs.shape[-1])]
+                goals = [shifted(shift) for shift in range(1, model(x).shape[-1])]
             for goal in goals:
                 for restart in range(self.restarts):
                     first = threat.sample(x, rng) if self.random_start or restart else torch.zeros_like(x)

@@ -24,14 +24,19 @@ def own(outputs: Tensor, y: Tensor) -> Tensor:
     return outputs.gather(-1, y[..., None])[..., 0]
 
 
+def rivals(outputs: Tensor, y: Tensor) -> Tensor:
+    """The outputs with −∞ in place of F_y."""
+    return outputs.scatter(-1, y[..., None], -torch.inf)
+
+
 def runner_up(outputs: Tensor, y: Tensor) -> Tensor:
     """argmax_{j≠y} F_j."""
-    return outputs.scatter(-1, y[..., None], -torch.inf).argmax(-1)
+    return rivals(outputs, y).argmax(-1)
 
 
 def margin(outputs: Tensor, y: Tensor) -> Tensor:
     """F_y − max_{j≠y} F_j: positive exactly where the example is classified correctly."""
-    return own(outputs, y) - outputs.scatter(-1, y[..., None], -torch.inf).amax(-1)
+    return own(outputs, y) - rivals(outputs, y).amax(-1)
 
 
 @dataclass(frozen=True)
@@ -55,15 +60,25 @@ def _margin_grad(outputs: Tensor, y: Tensor) -> Tensor:
     return one_hot(runner_up(outputs, y), outputs) - one_hot(y, outputs)
 
 
+def _soft_margin(outputs: Tensor, y: Tensor) -> Tensor:
+    return torch.logsumexp(rivals(outputs, y), -1) - own(outputs, y)
+
+
+def _soft_margin_grad(outputs: Tensor, y: Tensor) -> Tensor:
+    return torch.softmax(rivals(outputs, y), -1) - one_hot(y, outputs)
+
+
 CROSS_ENTROPY = Loss("cross-entropy", _cross_entropy, _cross_entropy_grad)
 MARGIN = Loss("margin", lambda outputs, y: -margin(outputs, y), _margin_grad)
+#: log Σ_{j≠y} e^{F_j} − F_y. Cross-entropy is log(1 + e^·) of it, so both have one direction of ascent, but this one does not saturate; for two classes it is the margin.
+SOFT_MARGIN = Loss("soft-margin", _soft_margin, _soft_margin_grad)
 OWN_LOGIT = Loss("own-logit", lambda outputs, y: -own(outputs, y), lambda outputs, y: -one_hot(y, outputs))
 
-LOSSES = {loss.name: loss for loss in (CROSS_ENTROPY, MARGIN, OWN_LOGIT)}
+LOSSES = {loss.name: loss for loss in (CROSS_ENTROPY, MARGIN, SOFT_MARGIN, OWN_LOGIT)}
 
 
 def loss(name: str) -> Loss:
-    """Return the loss of that name: cross-entropy, margin −(F_y − max F_j), or own-logit −F_y (AT §2.5)."""
+    """Return the loss of that name: cross-entropy, margin −(F_y − max F_j), soft-margin, or own-logit −F_y (AT §2.5)."""
     if name not in LOSSES:
         raise unknown("loss", name, LOSSES)
     return LOSSES[name]
