@@ -215,9 +215,9 @@ def bench(
     if as_json:
         _print_json(lines)
         return
-    table = Table("ours", "against", "their time ÷ ours", "interval")
+    table = Table("ours", "against", "their time ÷ ours", "interval", "what both gave")
     for line in lines:
-        table.add_row(line["name"], line["against"], f"{line['ratio']:.2f}", f"{line['low']:.2f} – {line['high']:.2f}")
+        table.add_row(line["name"], line["against"], f"{line['ratio']:.2f}", f"{line['low']:.2f} – {line['high']:.2f}", line["note"])
     out.print(table)
 
 

@@ -45,6 +45,11 @@ def robust_curve(
             part = slice(first, first + batch)
             search = _Search(model, x[part], y[part], threat, positive, attack, rng, fooled_at[part], delta[part])
             search.run()
+    return count(radii, fooled_at, delta)
+
+
+def count(radii: Sequence[float], fooled_at: Tensor, delta: Tensor) -> Curve:
+    """The share of examples that no perturbation within each radius fools."""
     accuracy = tuple(float((fooled_at > radius).double().mean()) for radius in radii)
     return Curve(tuple(radii), accuracy, fooled_at, delta)
 

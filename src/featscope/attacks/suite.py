@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from featscope.attacks.apgd import APGD
+from featscope.attacks.curve import Curve, count, robust_curve
 from featscope.attacks.evaluate import Evaluation, evaluate
 from featscope.attacks.mode import in_mode
 from featscope.attacks.pgd import PGD, Attack
 from featscope.attacks.square import Square
 from featscope.attacks.threat import Threat
-from featscope.core.losses import CROSS_ENTROPY, margin
+from featscope.core.losses import CROSS_ENTROPY, SOFT_MARGIN, margin
 from featscope.core.pullback import Model, linearise
 from featscope.core.streams import stream
 from featscope.nets.fold import fold
@@ -24,11 +25,14 @@ from featscope.nets.fold import fold
 ZERO_GRADIENT = 0.05
 BLACK_BOX = 0.01
 
+#: one PGD for robust accuracy on images: cross-entropy's direction, which weighs all rival classes, without its saturation
+SINGLE = PGD(SOFT_MARGIN.name, steps=20, stop_early=True)
+
 
 def ensemble(steps: int = 50, queries: int = 500) -> list[Attack]:
-    """Adaptive PGD on cross-entropy and on the margin, PGD at every wrong class, and a search without gradients last."""
+    """Adaptive PGD on the soft margin and on the margin, PGD at every wrong class, and a search without gradients last."""
     return [
-        APGD("cross-entropy", steps),
+        APGD(SOFT_MARGIN.name, steps),
         APGD("margin", steps),
         PGD("margin", steps, every_target=True, stop_early=True),
         Square(queries),
@@ -85,10 +89,7 @@ def assess(
     """Evaluate in batches. A network that can be folded is attacked as its folded copy, and every perturbation is tried on the network itself."""
     chosen = list(attacks) if attacks is not None else ensemble()
     warnings = preflight(model, x[:batch], y[:batch], threat)
-    folded, attacked = 0, model
-    if fast and isinstance(model, nn.Module):
-        copy = fold(model, x[:8])
-        folded, attacked = copy.folded, copy.model
+    attacked, folded = _copy(model, x, fast)
     parts = []
     for number, start in enumerate(range(0, len(y), batch)):
         rng = stream(seed, "assess", number)
@@ -98,6 +99,38 @@ def assess(
     joined = _join(parts)
     warnings += _afterwards(attacked, joined, x, y, threat, chosen, seed)
     return Assessment(joined, warnings, folded)
+
+
+@torch.no_grad()
+def assess_curve(
+    model: Model,
+    x: Tensor,
+    y: Tensor,
+    threat: Threat,
+    radii: Sequence[float],
+    attack: PGD = SINGLE,
+    seed: int = 0,
+    batch: int = 500,
+    fast: bool = True,
+) -> Curve:
+    """Robust accuracy over radii, searched on a folded copy. What does not fool the network itself, by rounding at a tie, is searched again on the network."""
+    curve = robust_curve(_copy(model, x, fast)[0], x, y, threat, radii, attack, stream(seed, "curve"), batch)
+    with in_mode(model, "eval"):
+        wrong = torch.cat([~(margin(model(a), b) > 0) for a, b in zip((x + curve.delta).split(batch), y.split(batch), strict=True)])
+    differs = (wrong.cpu() != torch.isfinite(curve.fooled_at)).nonzero()[:, 0].to(x.device)
+    if not len(differs):
+        return curve
+    again = robust_curve(model, x[differs], y[differs], threat, radii, attack, stream(seed, "curve", "again"), batch)
+    curve.fooled_at[differs.cpu()], curve.delta[differs] = again.fooled_at, again.delta
+    return count(radii, curve.fooled_at, curve.delta)
+
+
+def _copy(model: Model, x: Tensor, fast: bool) -> tuple[Model, int]:
+    """What is attacked, a folded copy of a network or the model as it is, and how many BatchNorms were folded."""
+    if not (fast and isinstance(model, nn.Module)):
+        return model, 0
+    copy = fold(model, x[:8])
+    return copy.model, copy.folded
 
 
 @torch.no_grad()

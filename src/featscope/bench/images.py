@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
+import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from featscope.attacks.curve import robust_curve
 from featscope.attacks.pgd import PGD
+from featscope.attacks.suite import SINGLE, assess, assess_curve
 from featscope.attacks.threat import Threat
 from featscope.bench.timing import Ratio, compare
 from featscope.core.losses import margin
@@ -22,9 +24,11 @@ from featscope.nets.fold import fold
 from featscope.nets.networks import NetworkSpec
 
 STEPS = 10
-EPS = 0.02
+#: about half of the examples withstand it, so that equal verdicts mean something
+EPS = 0.01
+THREAT = Threat("Linf", EPS, 3, bounds=(0.0, 1.0))
 #: radii of the curve, up to where nearly every example is fooled
-RADII = tuple(EPS * k / 10 for k in range(1, 11))
+RADII = tuple(2 * EPS * k / 10 for k in range(1, 11))
 NETWORK = NetworkSpec(architecture="resnet", width=8, channels=1, side=28)
 
 
@@ -48,23 +52,29 @@ def network() -> nn.Module:
     return net.eval()
 
 
-def plain_pgd(net: nn.Module, x: Tensor, y: Tensor, eps: float, size: float) -> Tensor:
+def plain_pgd(net: nn.Module, x: Tensor, y: Tensor, eps: float, random_start: bool) -> Tensor:
     """Signed gradient steps on the network as it is, the way a first script writes them."""
-    moved = (x + eps * (2 * torch.rand(x.shape, generator=stream(0, "start")) - 1)).clamp(0, 1)
+    noise = 2 * torch.rand(x.shape, generator=stream(0, "start")) - 1
+    moved = (x + eps * noise).clamp(0, 1) if random_start else x.clone()
     for _ in range(STEPS):
         moved.requires_grad_(True)
         loss = functional.cross_entropy(net(moved), y)
         gradient = torch.autograd.grad(loss, moved)[0]
-        moved = (x + (moved.detach() + size * gradient.sign() - x).clamp(-eps, eps)).clamp(0, 1)
+        moved = (x + (moved.detach() + size(eps) * gradient.sign() - x).clamp(-eps, eps)).clamp(0, 1)
     return moved.detach()
 
 
-Peer = Callable[[nn.Module, Tensor, Tensor, float], Tensor]
+def size(eps: float) -> float:
+    """The step that everybody takes."""
+    return 2.5 * eps / STEPS
+
+
+Peer = Callable[[nn.Module, Tensor, Tensor, float, bool], Tensor]
 
 
 def peers() -> dict[str, Peer]:
     """What is compared: the plain loop, and torchattacks if it is there."""
-    found: dict[str, Peer] = {"plain loop": lambda net, x, y, eps: plain_pgd(net, x, y, eps, 2.5 * eps / STEPS)}
+    found: dict[str, Peer] = {"plain loop": plain_pgd}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -72,55 +82,83 @@ def peers() -> dict[str, Peer]:
     except ImportError:
         return found
 
-    def theirs(net: nn.Module, x: Tensor, y: Tensor, eps: float) -> Tensor:
-        moved: Tensor = library.PGD(net, eps=eps, alpha=2.5 * eps / STEPS, steps=STEPS)(x, y)
+    def theirs(net: nn.Module, x: Tensor, y: Tensor, eps: float, random_start: bool) -> Tensor:
+        moved: Tensor = library.PGD(net, eps=eps, alpha=size(eps), steps=STEPS, random_start=random_start)(x, y)
         return moved
 
     return {**found, "torchattacks": theirs}
 
 
-def ours(net: nn.Module, x: Tensor, y: Tensor, eps: float) -> Tensor:
-    """All steps for all examples on ``net``, a copy that was folded once for all batches."""
-    threat = Threat("Linf", eps, 3, bounds=(0.0, 1.0))
-    return x + PGD("cross-entropy", STEPS, 2.5 * eps / STEPS)(net, x, y, threat, stream(0, "attack"))
+def ours(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """All steps for all examples on ``net``, a copy that was folded once for all batches; the peers' step and start."""
+    return x + PGD("cross-entropy", STEPS, size(EPS), random_start=False)(net, x, y, THREAT, stream(0, "attack"))
 
 
-def our_curve(net: nn.Module, x: Tensor, y: Tensor) -> tuple[float, ...]:
-    """Robust accuracy at all radii in one pass on the folded copy."""
-    threat = Threat("Linf", EPS, 3, bounds=(0.0, 1.0))
+def our_accuracy(net: nn.Module, x: Tensor, y: Tensor) -> list[float]:
+    """Robust accuracy as `assess` counts it: folding, the attack that leaves fooled examples alone, and all checks included."""
+    return [assess(net, x, y, THREAT, [dataclasses.replace(SINGLE, steps=STEPS)]).accuracy]
+
+
+def our_curve(net: nn.Module, x: Tensor, y: Tensor) -> list[float]:
+    """Robust accuracy at all radii, folding and all checks included."""
+    return list(assess_curve(net, x, y, THREAT, RADII, dataclasses.replace(SINGLE, steps=STEPS)).accuracy)
+
+
+def their_accuracies(peer: Peer, net: nn.Module, x: Tensor, y: Tensor, radii: Sequence[float]) -> list[float]:
+    """One call and one prediction for each radius."""
+    return [float(right(net, peer(net, x, y, eps, True), y).double().mean()) for eps in radii]
+
+
+@torch.no_grad()
+def right(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """Which predictions are correct."""
+    return margin(net(x), y) > 0
+
+
+def _verdicts(net: nn.Module, y: Tensor, mine: Tensor, theirs: Tensor) -> str:
+    a, b = right(net, mine, y), right(net, theirs, y)
+    return f"accuracy {a.double().mean():.1%} / {b.double().mean():.1%}, same verdict on {int((a == b).sum())} of {len(y)}"
+
+
+def _accuracies(mine: list[float], theirs: list[float]) -> str:
+    gaps = [a - b for a, b in zip(mine, theirs, strict=True)]
+    text = f"accuracy {sum(mine) / len(mine):.1%} / {sum(theirs) / len(theirs):.1%}"
+    return text if len(gaps) == 1 else f"mean {text}, ours minus theirs at most {max(gaps):+.1%} at a radius"
+
+
+def images(n: int = 128, rounds: int = 5) -> Iterator[Ratio]:
+    """PGD with all steps, robust accuracy at one radius, and the curve over ten radii against ten calls; CPU time of one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        net = network()
+        x, y = task(n, 1)
+        for name, peer in peers().items():
+            yield from _against(name, peer, net, x, y, partial(compare, rounds=rounds, repeats=1, clock=time.process_time))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _against(name: str, peer: Peer, net: nn.Module, x: Tensor, y: Tensor, timed: Callable[..., Ratio]) -> Iterator[Ratio]:
     fast = fold(net, x[:2]).model
-    return robust_curve(fast, x, y, threat, RADII, PGD("cross-entropy", STEPS, stop_early=True), stream(0, "attack")).accuracy
-
-
-def accuracy(net: nn.Module, x: Tensor, y: Tensor) -> float:
-    """Share of correct predictions."""
-    with torch.no_grad():
-        return float((margin(net(x), y) > 0).double().mean())
-
-
-def images(n: int = 128, rounds: int = 3) -> Iterator[Ratio]:
-    """PGD in evaluation, and the curve over ten radii against ten calls."""
-    net = network()
-    x, y = task(n, 1)
-    fast = fold(net, x[:2]).model
-    for name, peer in peers().items():
-        yield compare(
-            f"PGD-{STEPS}, ResNet-18 width 8",
-            partial(ours, fast, x, y, EPS),
-            name,
-            partial(peer, net, x, y, EPS),
-            rounds=rounds,
-            repeats=1,
-        )
-        yield compare(
-            f"curve over {len(RADII)} radii",
-            partial(our_curve, net, x, y),
-            f"{name}, {len(RADII)} calls",
-            partial(_ten_calls, peer, net, x, y),
-            rounds=rounds,
-            repeats=1,
-        )
-
-
-def _ten_calls(peer: Peer, net: nn.Module, x: Tensor, y: Tensor) -> list[float]:
-    return [accuracy(net, peer(net, x, y, eps), y) for eps in RADII]
+    yield timed(
+        f"PGD-{STEPS}, ResNet-18 width 8, all steps",
+        partial(ours, fast, x, y),
+        name,
+        partial(peer, net, x, y, EPS, False),
+        check=partial(_verdicts, net, y),
+    )
+    yield timed(
+        f"robust accuracy by PGD-{STEPS}",
+        partial(our_accuracy, net, x, y),
+        f"{name} and prediction",
+        partial(their_accuracies, peer, net, x, y, [EPS]),
+        check=_accuracies,
+    )
+    yield timed(
+        f"curve over {len(RADII)} radii",
+        partial(our_curve, net, x, y),
+        f"{name}, {len(RADII)} calls",
+        partial(their_accuracies, peer, net, x, y, RADII),
+        check=_accuracies,
+    )
