@@ -116,7 +116,9 @@ def assess_curve(
     """Robust accuracy over radii, searched on a folded copy. What does not fool the network itself, by rounding at a tie, is searched again on the network."""
     curve = robust_curve(_copy(model, x, fast)[0], x, y, threat, radii, attack, stream(seed, "curve"), batch)
     with in_mode(model, "eval"):
-        wrong = torch.cat([~(margin(model(a), b) > 0) for a, b in zip((x + curve.delta).split(batch), y.split(batch), strict=True)])
+        wrong = torch.cat(
+            [~(margin(model(a), b) > 0) for a, b in zip(torch.split(x + curve.delta, batch), torch.split(y, batch), strict=True)]
+        )
     differs = (wrong.cpu() != torch.isfinite(curve.fooled_at)).nonzero()[:, 0].to(x.device)
     if not len(differs):
         return curve
