@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import image_files as files
 from featscope.cli import invoke
 from featscope.core.errors import BadInput, FeatscopeError
-from featscope.images import datasets, formats, sources
+from featscope.images import datasets, formats, shelf, sources
 from featscope.images.catalogue import ARRAYS, CIFAR10, DATASETS, FASHION, MNIST, SVHN
 from featscope.images.groupings import LEFT_OUT, Grouping, draw_subset, grouping, halves, parity
 
@@ -278,7 +278,7 @@ def test_no_network_fails_at_once_and_names_every_source(tmp_path, monkeypatch):
 def test_no_space_is_said_before_anything_is_written(tmp_path, monkeypatch):
     described, _ = files.small(MNIST)
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(datasets.shutil, "disk_usage", lambda path: usage(100, 99, 1))
+    monkeypatch.setattr(shelf.shutil, "disk_usage", lambda path: usage(100, 99, 1))
     with pytest.raises(BadInput, match="MB on the disk"):
         datasets.fetch(described, tmp_path / "d")
     assert tree(tmp_path / "d") == {}
@@ -341,7 +341,7 @@ def test_two_fetches_at_once_do_not_mix(tmp_path):
     described, arrays = files.small(MNIST)
     folder = files.write_files(tmp_path / "mine", files.official_files(MNIST, arrays))
     tmp_path.joinpath("d").mkdir()
-    with datasets._locked(tmp_path / "d" / ".mnist.lock"), pytest.raises(FeatscopeError, match="another process"):
+    with shelf.locked(tmp_path / "d" / ".mnist.lock"), pytest.raises(FeatscopeError, match="another process"):
         datasets.fetch(described, tmp_path / "d", folder=folder)
 
 

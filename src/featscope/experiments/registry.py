@@ -8,6 +8,7 @@ from featscope.core.errors import unknown
 from featscope.experiments import (
     built,
     clusters_all,
+    image_embeddings,
     image_features,
     image_network,
     image_separation,
@@ -37,6 +38,7 @@ _ALL: tuple[Experiment[Any], ...] = (
     *built.EXPERIMENTS,
     *packing.EXPERIMENTS,
     *image_network.EXPERIMENTS,
+    *image_embeddings.EXPERIMENTS,
     *image_features.EXPERIMENTS,
     *image_separation.EXPERIMENTS,
     *image_training.EXPERIMENTS,

