@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
+import logging
+import os
 import pickle
 import zipfile
 from collections.abc import Callable, Mapping
@@ -18,7 +20,8 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as parse_safetensors
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
 from featscope.core.errors import BadInput, FeatscopeError, require
@@ -171,7 +174,10 @@ class WeightFile:
         require(not checked or weights.sha256 in (None, found), rule, f"SHA-256 {found[:16]}…", remedy)
 
         def write(folder: Path) -> dict[str, Any]:
-            save_file(kept, str(folder / FILE))
+            with (folder / FILE).open("wb") as out:
+                out.write(to_safetensors(kept))
+                out.flush()
+                os.fsync(out.fileno())
             numbers = sum(t.numel() for t in kept.values())
             published = checked and weights.sha256 is not None
             return {"encoder": weights.name, "published": published, "sha256": found, "tensors": len(kept), "numbers": numbers}
@@ -213,15 +219,25 @@ def open_clip() -> Any:
         raise SourceFailed("open_clip is not installed; `pip install 'featscope[clip]'`") from None
 
 
+def open_clip_model(pretrained: str | None = None) -> Any:
+    """CLIP ViT-B/32 as open_clip builds it, without its warning that weights come later."""
+    package, before = open_clip(), logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        return package.create_model(OPEN_CLIP_MODEL, pretrained=pretrained)
+    finally:
+        logging.disable(before)
+
+
 def from_open_clip() -> Tensors:
     """Let open_clip fetch CLIP's weights."""
-    package = open_clip()
     try:
-        model = package.create_model(OPEN_CLIP_MODEL, pretrained=OPEN_CLIP_WEIGHTS)
+        state: Tensors = open_clip_model(OPEN_CLIP_WEIGHTS).state_dict()
+    except SourceFailed:
+        raise
     except Exception as error:
         # Hub clients raise errors of many kinds; each means that the weights cannot be had this way.
         raise SourceFailed(f"open_clip could not fetch the weights ({type(error).__name__})") from None
-    state: Tensors = model.state_dict()
     return state
 
 

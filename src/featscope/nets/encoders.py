@@ -16,14 +16,13 @@ from torch import Tensor, nn
 
 from featscope.core.errors import BadInput, require
 from featscope.images.catalogue import CLIP, EFFICIENTNET, encoder
-from featscope.images.weights import OPEN_CLIP_MODEL, Tensors, load_weights, open_clip
+from featscope.images.weights import Tensors, load_weights, open_clip_model
 from featscope.nets.classifier import ImageClassifier, Normalise
 from featscope.nets.efficientnet import MEAN, STD, STRIDE, efficientnet_lite0, load_published
 from featscope.nets.fold import fold
 
 #: CLIP's own normalisation
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
-CLIP_PATCH = 32
 
 
 class Resized(nn.Module):
@@ -97,7 +96,7 @@ def _efficientnet(tensors: Tensors, side: int) -> nn.Module:
 
 def _clip(tensors: Tensors) -> nn.Module:
     try:
-        tower = open_clip().create_model(OPEN_CLIP_MODEL, pretrained=None).visual
+        tower = open_clip_model().visual
     except Exception as error:
         remedy = "`pip install 'featscope[clip]'`, or choose encoder=efficientnet-lite0"
         raise BadInput("CLIP needs the package open_clip", str(error).splitlines()[0][:120], remedy) from None

@@ -16,15 +16,15 @@ from featscope.theory.fa.figures import PUBLISHED
 SWEEPS = {"points": "n", "rate": "η", "init": "σ_w = σ_b", "snr": "α/σ", "cosine": "cos(μ_i, μ_j)"}
 
 
-def heat_map(ax: Axes, table: Any, title: str, numbers: bool = True) -> Any:
-    """Cosine of feature i (row) with weight j (column)."""
+def heat_map(ax: Axes, table: Any, title: str, numbers: bool = True, low: float = 0.0) -> Any:
+    """Cosine of feature i (row) with weight j (column); ``low`` is where the colours begin."""
     values = np.asarray(table, dtype=float)
-    image = ax.imshow(values, cmap="viridis", vmin=0, vmax=1 if values.max() > 0.6 else 0.5)
+    image = ax.imshow(values, cmap="viridis", vmin=low, vmax=1 if values.max() > 0.6 else 0.5)
     ax.set_title(title, fontsize=9)
     ax.set_xticks(range(values.shape[1]), [f"{j + 1}" for j in range(values.shape[1])], fontsize=6)
     ax.set_yticks(range(values.shape[0]), [f"{i + 1}" for i in range(values.shape[0])], fontsize=6)
     if numbers and values.shape[0] <= 12:
-        middle = 0.6 * image.get_clim()[1]
+        middle = low + 0.6 * (image.get_clim()[1] - low)
         for (i, j), value in np.ndenumerate(values):
             color = "black" if value > middle else "white"
             ax.text(j, i, f"{value:.2f}".replace("0.", ".").replace("-.00", ".00"), ha="center", va="center", fontsize=4.6, color=color)

@@ -7,12 +7,19 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from featscope.core.store import Run
-from featscope.report import built, clusters, images, patch, signal
+from featscope.report import built, clusters, embeddings, images, patch, signal
 
 Draw = Callable[[Run], Figure]
 
 #: experiment → figure name → function
-FIGURES: dict[str, dict[str, Draw]] = {**patch.FIGURES, **clusters.FIGURES, **signal.FIGURES, **built.FIGURES, **images.FIGURES}
+FIGURES: dict[str, dict[str, Draw]] = {
+    **patch.FIGURES,
+    **clusters.FIGURES,
+    **signal.FIGURES,
+    **built.FIGURES,
+    **images.FIGURES,
+    **embeddings.FIGURES,
+}
 
 
 def figures(run: Run) -> dict[str, Figure]:
