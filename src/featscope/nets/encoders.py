@@ -64,12 +64,13 @@ class Encoder:
     sha256: str
     preprocessing: dict[str, Any]
     width: int
+    device: str = "cpu"
 
     @torch.no_grad()
     def __call__(self, x: Tensor) -> Tensor:
-        """(N, width) embeddings of images in [0, 1]."""
-        embedded: Tensor = self.model(x)
-        return embedded
+        """(N, width) embeddings of images in [0, 1], on the CPU whatever device computes them."""
+        embedded: Tensor = self.model(x.to(self.device))
+        return embedded.cpu()
 
 
 def load_encoder(name: str, side: int | None = None, root: Path | None = None) -> Encoder:
@@ -85,7 +86,8 @@ def load_encoder(name: str, side: int | None = None, root: Path | None = None) -
         require(chosen == known.side, "CLIP ViT-B/32 takes one side", f"side={chosen}", f"use {known.side}")
         model, mean, std = _clip(tensors), CLIP_MEAN, CLIP_STD
     how = {"side": chosen, "resize": "bicubic", "mean": list(mean), "std": list(std)}
-    return Encoder(name, Resized(model, chosen).eval().requires_grad_(False), sha256, how, known.width)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return Encoder(name, Resized(model, chosen).eval().requires_grad_(False).to(device), sha256, how, known.width, device)
 
 
 def _efficientnet(tensors: Tensors, side: int) -> nn.Module:

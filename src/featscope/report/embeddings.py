@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from featscope.core.store import Run
 from featscope.report.clusters import heat_map
-from featscope.report.style import CERTIFIED, GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
+from featscope.report.style import GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
 
 KINDS = {"raw": "embeddings as they are", "centred": "embeddings centred"}
 NETS = {"binary": "2-class labels", "fine": "10-class labels"}
@@ -61,30 +61,32 @@ def fig10(run: Run) -> Figure:
 def along(run: Run) -> Figure:
     """Block means of the heat maps along training, dotted where §6.1's steps end."""
     figure, axes = panels(2, 2, 4.4)
-    blocks = (("own", ROBUST, "own class"), ("half", NON_ROBUST, "other classes of the half"), ("other", GREY, "other half"))
+    blocks = (
+        ("own", ROBUST, "-", "own class"),
+        ("half", NON_ROBUST, "--", "other classes of the half"),
+        ("other", GREY, "-", "other half"),
+    )
     steps = run.spec["spec"]["heads"]["steps"]
     for row, (kind, what) in zip(axes, KINDS.items(), strict=True):
         for ax, (net, labels) in zip(row, NETS.items(), strict=True):
             frames = [[run.part(f"{net}-{kind}-{stage}-{seed}") for stage in ("paper", "long")] for seed in _seeds(run)]
             # The long training begins where the other ends: its first row is there already.
             times = [*frames[0][0]["time"].to_list(), *frames[0][1]["time"].to_list()[1:]]
-            for key, color, label in blocks:
+            for key, color, style, label in blocks:
                 values = [[*first[key].to_list(), *second[key].to_list()[1:]] for first, second in frames]
-                curve_over_runs(ax, times, values, color, label)
+                curve_over_runs(ax, times, values, color, label, linestyle=style)
             ax.axvline(steps, color="black", linestyle=":", linewidth=0.8)
             finish(ax, f"{labels}, {what}", "step", "mean cosine")
     return figure
 
 
 def _radii(ax: Axes, run: Run, kind: str) -> None:
-    at = np.linspace(0, 1, 101)
+    parts = [run.part(f"radii-{kind}-{seed}") for seed in _seeds(run)]
+    at = np.linspace(0, max(float(np.max(part[f"{net}_attacked"].to_numpy())) for part in parts for net in NETS), 201)
     for net, color in (("binary", NON_ROBUST), ("fine", ROBUST)):
         for key, style in (("attacked", "-"), ("certified", ":")):
-            curves = []
-            for seed in _seeds(run):
-                radii = run.part(f"radii-{kind}-{seed}")[f"{net}_{key}"].to_numpy()
-                curves.append([float(np.mean(radii > r)) for r in at])
-            curve_over_runs(ax, list(at), curves, color if key == "attacked" else CERTIFIED, f"{NETS[net]}, {key}", linestyle=style)
+            curves = [[float(np.mean(part[f"{net}_{key}"].to_numpy() > r)) for r in at] for part in parts]
+            curve_over_runs(ax, list(at), curves, color, f"{NETS[net]}, {key}", linestyle=style)
 
 
 def radii(run: Run) -> Figure:
