@@ -28,7 +28,17 @@ from featscope.theory.claim import Verdict
 from featscope.theory.fa import embeddings as claims
 
 PLAN = experiment("image-embeddings")
-SMALL = {"train": 40, "test": 12, "sample": 2, "heads.steps": 6, "heads.long_steps": 10, "heads.every": 3, "radius.points": 4, "radius.rounds": 2, "radius.restarts": 1}
+SMALL = {
+    "train": 40,
+    "test": 12,
+    "sample": 2,
+    "heads.steps": 6,
+    "heads.long_steps": 10,
+    "heads.every": 3,
+    "radius.points": 4,
+    "radius.rounds": 2,
+    "radius.restarts": 1,
+}
 
 
 def synthetic(kind="raw", n=300, d=400, offset=0.0, seed=0):

@@ -349,7 +349,11 @@ EXPERIMENTS = (
         shows="Figures 2 (c, d) and 10: cosines of embeddings, and which features 2-class and 10-class heads learn on them",
         spec=ImageEmbeddings,
         run=run,
-        takes={"quick": "15 s", "cpu": "9 min on one core, 4 of them for embeddings that are kept", "paper": "not measured; needs CLIP's weights in the data folder"},
+        takes={
+            "quick": "15 s",
+            "cpu": "9 min on one core, 4 of them for embeddings that are kept",
+            "paper": "not measured; needs CLIP's weights in the data folder",
+        },
         needs_data=("cifar10", "efficientnet-lite0"),
     ),
 )

@@ -20,8 +20,9 @@ from featscope.experiments.spec import Spec, identity, resolve, run
 from featscope.images.datasets import is_there
 from featscope.theory import at, cgro, ep, fa, images
 from featscope.theory.claim import Claim, Reading
+from featscope.theory.fa import embeddings
 
-_ALL: tuple[Claim, ...] = (*at.CLAIMS, *fa.CLAIMS, *cgro.CLAIMS, *ep.CLAIMS, *images.CLAIMS)
+_ALL: tuple[Claim, ...] = (*at.CLAIMS, *fa.CLAIMS, *cgro.CLAIMS, *ep.CLAIMS, *images.CLAIMS, *embeddings.CLAIMS)
 CLAIMS: dict[str, Claim] = {claim.id: claim for claim in _ALL}
 PAPERS = ("at", "fa", "cgro", "ep")
 

@@ -1,8 +1,8 @@
-"""The claims of FA (arXiv 2410.10322), on synthetic data and on embeddings of images."""
+"""The claims of FA (arXiv 2410.10322) on synthetic data."""
 
 from __future__ import annotations
 
 from featscope.theory.claim import Claim
-from featscope.theory.fa import embeddings, figures, start, theorems, training
+from featscope.theory.fa import figures, start, theorems, training
 
-CLAIMS: tuple[Claim, ...] = (*start.CLAIMS, *training.CLAIMS, *theorems.CLAIMS, *figures.CLAIMS, *embeddings.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (*start.CLAIMS, *training.CLAIMS, *theorems.CLAIMS, *figures.CLAIMS)
