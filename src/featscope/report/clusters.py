@@ -19,7 +19,7 @@ SWEEPS = {"points": "n", "rate": "η", "init": "σ_w = σ_b", "snr": "α/σ", "c
 def heat_map(ax: Axes, table: Any, title: str, numbers: bool = True, low: float = 0.0) -> Any:
     """Cosine of feature i (row) with weight j (column); ``low`` is where the colours begin."""
     values = np.asarray(table, dtype=float)
-    image = ax.imshow(values, cmap="viridis", vmin=low, vmax=1 if values.max() > 0.6 else 0.5)
+    image = ax.imshow(values, cmap="viridis", vmin=low, vmax=1 if values.max() > 0.5 else 0.5)
     ax.set_title(title, fontsize=9)
     ax.set_xticks(range(values.shape[1]), [f"{j + 1}" for j in range(values.shape[1])], fontsize=6)
     ax.set_yticks(range(values.shape[0]), [f"{i + 1}" for i in range(values.shape[0])], fontsize=6)
