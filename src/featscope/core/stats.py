@@ -1,4 +1,4 @@
-"""Intervals: for proportions (Wilson), for means over seeds (Student), for exponents (least squares on logarithms)."""
+"""Intervals: for proportions (Wilson), for means over seeds (Student), for exponents (least squares on logarithms), for correlations (Fisher)."""
 
 from __future__ import annotations
 
@@ -54,3 +54,25 @@ def exponent(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -
     error = float(fit.stderr) if np.isfinite(fit.stderr) else 0.0
     half = float(sps.t.ppf(0.5 + confidence / 2, len(x) - 2)) * error
     return Interval(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half)
+
+
+class Correlations(NamedTuple):
+    """Pearson's and Spearman's coefficient; NaN where one side does not vary."""
+
+    pearson: float
+    spearman: float
+
+
+def correlations(x: Sequence[float], y: Sequence[float]) -> Correlations:
+    """Correlate two lists of equal length, by value and by rank."""
+    require(len(x) == len(y) and len(x) >= 3, "a correlation needs at least three pairs", f"{len(x)} and {len(y)} values", "record more")
+    if len(set(x)) < 2 or len(set(y)) < 2:
+        return Correlations(math.nan, math.nan)
+    return Correlations(float(np.corrcoef(x, y)[0, 1]), float(sps.spearmanr(x, y).statistic))
+
+
+def mean_correlation(values: Sequence[float], confidence: float = 0.95) -> Interval:
+    """The mean of independent correlations with Student's interval, both on Fisher's scale z = artanh r."""
+    # Fewer than a handful of ranks often give r = ±1 exactly, whose z is infinite.
+    scale = mean_interval(np.arctanh(np.clip(np.asarray(values, dtype=float), -1 + 1e-9, 1 - 1e-9)).tolist(), confidence)
+    return Interval(*(math.tanh(end) for end in scale))

@@ -10,9 +10,10 @@ from featscope.experiments import (
     clusters_all,
     image_embeddings,
     image_features,
+    image_landscape,
     image_network,
+    image_overfitting,
     image_separation,
-    image_training,
     packing,
     patch_fig3,
     patch_minima,
@@ -41,7 +42,8 @@ _ALL: tuple[Experiment[Any], ...] = (
     *image_embeddings.EXPERIMENTS,
     *image_features.EXPERIMENTS,
     *image_separation.EXPERIMENTS,
-    *image_training.EXPERIMENTS,
+    *image_landscape.EXPERIMENTS,
+    *image_overfitting.EXPERIMENTS,
 )
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {plan.name: plan for plan in _ALL}

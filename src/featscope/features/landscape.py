@@ -71,7 +71,8 @@ def largest_change(
     with in_mode(net, "eval"), torch.no_grad():
         clean = _loss(net, x, y)
         top, last = clean.clone(), 0.0
-        delta, best = None, torch.zeros_like(x)
+        delta: Tensor | None = None
+        best = torch.zeros_like(x)
         found, where = [], []
         for radius in radii:
             if radius > 0:
@@ -120,9 +121,7 @@ def _loss(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return functional.cross_entropy(net(x), y, reduction="none")
 
 
-def _one_batch(
-    net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], steps: int, rng: torch.Generator
-) -> Landscape:
+def _one_batch(net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], steps: int, rng: torch.Generator) -> Landscape:
     loss, slope = loss_and_norm(net, x, y, threat)
     change, where = largest_change(net, x, y, threat, radii, steps, rng)
     top, best, last = slope, torch.zeros_like(x), 0.0
