@@ -57,7 +57,7 @@ def exponent(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -
 
 
 class Correlations(NamedTuple):
-    """Pearson's and Spearman's coefficient; NaN where one side does not vary."""
+    """Pearson's and Spearman's coefficient; NaN for fewer than three pairs, or where one side does not vary."""
 
     pearson: float
     spearman: float
@@ -65,8 +65,8 @@ class Correlations(NamedTuple):
 
 def correlations(x: Sequence[float], y: Sequence[float]) -> Correlations:
     """Correlate two lists of equal length, by value and by rank."""
-    require(len(x) == len(y) and len(x) >= 3, "a correlation needs at least three pairs", f"{len(x)} and {len(y)} values", "record more")
-    if len(set(x)) < 2 or len(set(y)) < 2:
+    require(len(x) == len(y), "a correlation needs pairs", f"{len(x)} and {len(y)} values", "give lists of one length")
+    if len(x) < 3 or len(set(x)) < 2 or len(set(y)) < 2:
         return Correlations(math.nan, math.nan)
     return Correlations(float(np.corrcoef(x, y)[0, 1]), float(sps.spearmanr(x, y).statistic))
 

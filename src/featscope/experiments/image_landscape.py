@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
-from featscope.core.stats import correlations, mean_interval
+from featscope.core.stats import Correlations, correlations, mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.epochs import AttackSpec, Trained, Trainer, TrainingSpec, Watch
@@ -234,7 +234,7 @@ def _relation(epochs: Sequence[Rows], spec: ImageLandscape) -> Json:
         gaps = [row["robust_loss_test"] - row["robust_loss_train"] for row in full]
         flatness = [row["gradient_test"][inside] for row in full]
         found.append(correlations(gaps, flatness))
-    return {"pearson": [pair.pearson for pair in found], "spearman": [pair.spearman for pair in found]}
+    return {name: [None if math.isnan(r) else r for r in values] for name, values in zip(Correlations._fields, zip(*found, strict=True), strict=True)}
 
 
 EXPERIMENTS = (

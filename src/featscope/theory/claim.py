@@ -34,6 +34,7 @@ __all__ = [
     "exactly",
     "exponent_at_most",
     "out_of_scope",
+    "vacuous",
 ]
 
 
@@ -126,6 +127,12 @@ def out_of_scope(unmet: Sequence[str], finding: Finding) -> Finding:
     """Keep the numbers, but say that hypotheses are not met and which."""
     evidence = {**finding.evidence, "unmet": list(unmet), "would_be": finding.verdict.value}
     return Finding(Verdict.OUT_OF_SCOPE, finding.value, finding.bound, evidence)
+
+
+def vacuous(why: str, finding: Finding) -> Finding:
+    """Keep the numbers, but say why the statement's own constants make it empty here."""
+    evidence = {**finding.evidence, "vacuous": why, "would_be": finding.verdict.value}
+    return Finding(Verdict.VACUOUS, finding.value, finding.bound, evidence)
 
 
 def _plain(value: float) -> float | None:

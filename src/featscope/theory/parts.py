@@ -29,6 +29,20 @@ def reaches(value: float, bound: float, **evidence: Any) -> Finding:
     return Finding(Verdict.HOLDS if value >= bound else Verdict.FAILS, value if math.isfinite(value) else None, bound, evidence)
 
 
+def above(estimate: Interval, bound: float, **evidence: Any) -> Finding:
+    """HOLDS if the whole interval is > bound, FAILS if it is all ≤ bound, INCONCLUSIVE if it straddles; for signs and growth, where equality is not growth."""
+    verdict = Verdict.HOLDS if estimate.low > bound else Verdict.FAILS if estimate.high <= bound else Verdict.INCONCLUSIVE
+    value, low, high = (end if math.isfinite(end) else None for end in estimate)
+    return Finding(verdict, value, bound, {"interval": [low, high], **evidence})
+
+
+def below(estimate: Interval, bound: float, **evidence: Any) -> Finding:
+    """HOLDS if the whole interval is < bound, FAILS if it is all ≥ bound, INCONCLUSIVE if it straddles."""
+    mirrored = above(Interval(-estimate.value, -estimate.high, -estimate.low), -bound)
+    value, low, high = (end if math.isfinite(end) else None for end in estimate)
+    return Finding(mirrored.verdict, value, bound, {"interval": [low, high], **evidence})
+
+
 def steepest(x: Sequence[float], y: Sequence[float]) -> float:
     """The largest slope of log y against log x between neighbouring points: an exact sweep has no sampling error to fit away."""
     pairs = sorted(zip(x, y, strict=True))

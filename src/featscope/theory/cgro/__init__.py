@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from featscope.theory.cgro import built, training
+from featscope.theory.cgro import built, images, training
 from featscope.theory.claim import Claim
 
-CLAIMS: tuple[Claim, ...] = (*training.CLAIMS, *built.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (*training.CLAIMS, *built.CLAIMS, *images.CLAIMS)

@@ -9,8 +9,8 @@ import polars as pl
 
 from featscope.core.stats import wilson
 from featscope.core.store import Run
-from featscope.theory.claim import SAME, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly
-from featscope.theory.fa.tools import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim, explained, reading, scoped, vacuous
+from featscope.theory.claim import SAME, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly, vacuous
+from featscope.theory.fa.tools import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim, explained, reading, scoped
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from featscope.core.stats import Interval, wilson
 from featscope.core.store import Run
-from featscope.theory.claim import CONSTANT, SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_most, exactly, out_of_scope
+from featscope.theory.claim import CONSTANT, SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_most, exactly, out_of_scope, vacuous
 from featscope.theory.fa.tools import (
     BUILT,
     FIG2,
@@ -27,7 +27,6 @@ from featscope.theory.fa.tools import (
     reading,
     scoped,
     seeds,
-    vacuous,
 )
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "Ω(1/η) ≤ T ≤ exp(Õ(√k))")

@@ -1,4 +1,4 @@
-"""What the judges of FA share: the runs they need, vacuous verdicts, rows along training, and verified radii."""
+"""What the judges of FA share: the runs they need, rows along training, and verified radii."""
 
 from __future__ import annotations
 
@@ -46,12 +46,6 @@ def claim(id_: str, reference: str, statement: str, hypotheses: tuple[str, ...],
 def reading(name: str, text: str, need: Need, judge: Judge) -> Reading:
     """A reading that needs one run, known to its judge as `run`."""
     return Reading(name, text, {"run": need}, judge)
-
-
-def vacuous(why: str, finding: Finding) -> Finding:
-    """Keep the numbers, but say why the statement's own constants make it empty here."""
-    evidence = {**finding.evidence, "vacuous": why, "would_be": finding.verdict.value}
-    return Finding(Verdict.VACUOUS, finding.value, finding.bound, evidence)
 
 
 def scoped(run: Run, finding: Finding) -> Finding:

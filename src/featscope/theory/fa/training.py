@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from featscope.core.store import Run
-from featscope.theory.claim import MUCH, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly
+from featscope.theory.claim import MUCH, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly, vacuous
 from featscope.theory.fa.tools import (
     FIG2,
     LARGER,
@@ -23,7 +23,6 @@ from featscope.theory.fa.tools import (
     path,
     reading,
     scoped,
-    vacuous,
 )
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "t ≤ T₀ = exp(Õ(√k))")
