@@ -234,7 +234,10 @@ def _relation(epochs: Sequence[Rows], spec: ImageLandscape) -> Json:
         gaps = [row["robust_loss_test"] - row["robust_loss_train"] for row in full]
         flatness = [row["gradient_test"][inside] for row in full]
         found.append(correlations(gaps, flatness))
-    return {name: [None if math.isnan(r) else r for r in values] for name, values in zip(Correlations._fields, zip(*found, strict=True), strict=True)}
+    return {
+        name: [None if math.isnan(r) else r for r in values]
+        for name, values in zip(Correlations._fields, zip(*found, strict=True), strict=True)
+    }
 
 
 EXPERIMENTS = (
