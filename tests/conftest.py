@@ -6,17 +6,16 @@ from hypothesis import settings
 
 import image_files as files
 from featscope.images import datasets
-from featscope.images.catalogue import DATASETS, MNIST
+from featscope.images.catalogue import CIFAR10, DATASETS, MNIST
 
 torch.set_num_threads(1)
 settings.register_profile("featscope", deadline=None, max_examples=25, derandomize=True)
 settings.load_profile("featscope")
 
 
-@pytest.fixture
-def small_mnist(tmp_path, monkeypatch):
-    """A data set in the place of MNIST, of images with a visible class: a bright row for each label."""
-    described, arrays = files.small(MNIST)
+def _install(data, tmp_path, monkeypatch):
+    """A data set in the place of a real one, of images with a visible class: a bright row for each label."""
+    described, arrays = files.small(data)
     for split in ("train", "test"):
         pixels = (arrays[f"{split}-images"] // 8).astype("uint8")
         for i, label in enumerate(arrays[f"{split}-labels"]):
@@ -24,4 +23,16 @@ def small_mnist(tmp_path, monkeypatch):
         arrays[f"{split}-images"] = pixels
     monkeypatch.setenv("FEATSCOPE_DATA", str(tmp_path / "data"))
     datasets.install(described, arrays, tmp_path / "data", "test", checked=False)
-    monkeypatch.setitem(DATASETS, "mnist", described)
+    monkeypatch.setitem(DATASETS, data.name, described)
+
+
+@pytest.fixture
+def small_mnist(tmp_path, monkeypatch):
+    """A small data set in the place of MNIST."""
+    _install(MNIST, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def small_cifar(tmp_path, monkeypatch):
+    """A small data set in the place of CIFAR-10."""
+    _install(CIFAR10, tmp_path, monkeypatch)

@@ -5,16 +5,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-import image_files as files
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
 from featscope.core.streams import stream
+from featscope.experiments import image_landscape
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve, run
-from featscope.features.landscape import gradient_norms, landscape
-from featscope.images import datasets
-from featscope.images.catalogue import DATASETS, MNIST
+from featscope.features.landscape import ROUNDING, gradient_norms, landscape, largest_change, loss_and_norm
 from featscope.report.figures import figures
 from image_task import task, trained
 
@@ -48,6 +46,39 @@ def test_a_linear_model_has_the_known_landscape(norm):
         worst = m - radius * size
         torch.testing.assert_close(found.change[i], functional.softplus(-worst) - functional.softplus(-m), rtol=1e-3, atol=1e-9)
         torch.testing.assert_close(found.gradient[i], torch.sigmoid(-worst) * size, rtol=1e-3, atol=1e-9)
+    torch.testing.assert_close(found.loss, functional.softplus(-m))
+    torch.testing.assert_close(found.slope, torch.sigmoid(-m) * size)
+    reach = torch.tensor(RADII, dtype=torch.float64)[:, None] * found.gradient + ROUNDING
+    torch.testing.assert_close(found.mean_value(RADII), found.change / reach)
+    # This loss is convex along every line: change ≥ δ·slope (Proposition E.2 with constant 1) and ≤ δ·gradient.
+    steps = torch.tensor(RADII, dtype=torch.float64)[:, None]
+    assert bool((found.change >= 0.999 * steps * found.slope).all())
+    assert float(found.mean_value(RADII).max()) <= 1
+    assert not bool(found.repaired.any())
+
+
+class Cliff(nn.Module):
+    """One pixel; the margin falls from 2 to −2 between .5 and .52 and is constant elsewhere, so gradients vanish outside a strip that a search hardly meets."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        half = 1 - 100 * (x.flatten(1)[:, 0] - 0.5).clamp(0, 0.02)
+        return torch.stack([half, -half], -1)
+
+
+def test_a_gradient_that_the_search_misses_is_found_by_bisection():
+    """Beyond the cliff the loss has changed though the gradient found is 0; the segment to there holds a point with ‖∇L‖ ≥ change/δ."""
+    x, y, threat = torch.zeros(40, 1, 1, 1), torch.zeros(40, dtype=torch.int64), Threat("Linf", 1.0, 3)
+    short = landscape(Cliff(), x, y, threat, (0.4,), 3, stream(5, "a"))
+    assert float(short.change.max()) == float(short.gradient.max()) == 0
+    assert not bool(short.repaired.any())
+    found = landscape(Cliff(), x, y, threat, (0.9,), 3, stream(5, "a"))
+    over = found.change[0] > 1
+    assert int(over.sum()) >= 5
+    assert bool((found.repaired[0] == over).all())
+    assert float(found.mean_value((0.9,)).max()) <= 1
+    # On the strip the gradient is 200·sigmoid(−margin): between 200·sigmoid(−2) and 200·sigmoid(2).
+    low, high = (200 * float(torch.sigmoid(torch.tensor(m))) for m in (-2.0, 2.0))
+    assert bool(((found.gradient[0][over] >= low - 1e-3) & (found.gradient[0][over] <= high + 1e-3)).all())
 
 
 def test_the_gradient_of_the_norm_matches_differences():
@@ -68,51 +99,78 @@ def test_both_are_monotone_in_the_radius_and_the_mean_value_bound_holds():
     threat = Threat("Linf", 0.1, 3, bounds=(0.0, 1.0))
     found = landscape(net, x, y, threat, RADII, 8, stream(0, "a"))
     assert float(found.change[0].abs().max()) == 0
-    for values in found:
+    for values in (found.change, found.gradient):
         assert bool((values[1:] >= values[:-1]).all())
     at_points, _ = gradient_norms(net, x, y, threat)
     torch.testing.assert_close(found.gradient[0], at_points)
+    torch.testing.assert_close(found.slope, at_points)
+    torch.testing.assert_close(loss_and_norm(net, x, y, threat), (found.loss, found.slope))
     assert bool((found.change.mean(1)[1:] > 0).all())
-    # L(x+ξ) − L(x) ≤ δ·max‖∇L‖_*: both sides are searched, so only the mean over images is compared.
-    for i, radius in enumerate(RADII[1:], start=1):
-        assert float(found.change[i].mean()) <= radius * float(found.gradient[i].mean()) * 1.05
+    # L(x+ξ) − L(x) ≤ δ·max‖∇L‖_* for every single image, though both sides are searched.
+    assert float(found.mean_value(RADII).max()) <= 1
+    change, where = largest_change(net, x, y, threat, RADII, 8, stream(0, "a"))
+    clean = functional.cross_entropy(net(x), y, reduction="none")
+    for i, radius in enumerate(RADII):
+        assert bool(threat.with_radius(radius).contains(where[i], x, slack=1e-5).all())
+        torch.testing.assert_close(functional.cross_entropy(net(x + where[i]), y, reduction="none") - clean, change[i])
     with pytest.raises(BadInput):
         landscape(net, x, y, threat, (0.2, 0.1), 2, stream(0, "a"))
-
-
-@pytest.fixture
-def small_mnist(tmp_path, monkeypatch):
-    """Images with a visible class: a bright row for each label."""
-    described, arrays = files.small(MNIST)
-    for split in ("train", "test"):
-        pixels = (arrays[f"{split}-images"] // 8).astype("uint8")
-        for i, label in enumerate(arrays[f"{split}-labels"]):
-            pixels[i, 2 * int(label) + 4] = 250
-        arrays[f"{split}-images"] = pixels
-    monkeypatch.setenv("FEATSCOPE_DATA", str(tmp_path / "data"))
-    datasets.install(described, arrays, tmp_path / "data", "test", checked=False)
-    monkeypatch.setitem(DATASETS, "mnist", described)
 
 
 TINY = {"training.epochs": 2, "training.batch_size": 8, "train": 50, "test": 12, "every": 1, "training.attack.steps": 2}
 
 
-@pytest.mark.usefixtures("small_mnist")
-def test_the_landscape_experiment_records_every_radius_and_epoch(tmp_path):
-    plan = experiment("image-landscape")
-    done = run(plan, resolve(plan, "quick", {**TINY, "measured": 6, "steps": 2}), Store(tmp_path / "runs"))
+SMALL_LANDSCAPE = {**TINY, "measured": 6, "attacked": 10, "steps": 2, "training.select_steps": 2}
+
+
+@pytest.mark.parametrize("name", ["image-landscape", "image-landscape-cifar10"])
+@pytest.mark.usefixtures("small_mnist", "small_cifar")
+def test_the_landscape_experiment_records_epochs_radii_and_risks(name, tmp_path):
+    plan = experiment(name)
+    spec = resolve(plan, "quick", {**SMALL_LANDSCAPE, "training.attack.ramp.epochs": 0})
+    done = run(plan, spec, Store(tmp_path / "runs"))
     rows = done.part("seed-0").sort("step")
     assert rows["step"].to_list() == [0, 1, 2]
-    for column in ("change_train", "change_test", "gradient_train", "gradient_test"):
-        for values in rows[column].to_list():
-            assert len(values) == 9
-            assert values == sorted(values)
-    last = {seed: done.part(f"seed-{seed}").sort("step")["change_test"].to_list()[-1] for seed in (0, 1)}
-    ratios = [values[6] / values[3] for values in last.values()]
-    assert done.summary["outside_over_inside"]["change_test"]["mean"] == pytest.approx(sum(ratios) / 2)
-    assert set(figures(done)) == {"landscape"}
-    with pytest.raises(BadInput, match="double"):
-        resolve(plan, "quick", {"radii": [0.1, 0.3]})
+    for part in ("train", "test"):
+        for column in (f"change_{part}", f"gradient_{part}"):
+            for values in rows[column].to_list():
+                assert len(values) == 3
+                assert values == sorted(values)
+        assert (rows[f"robust_loss_{part}"] >= rows[f"loss_{part}"]).all()
+        assert max(max(values) for values in rows[f"mean_value_{part}"].to_list()) <= 1
+    last = [done.part(f"radii-{seed}") for seed in (0, 1)]
+    assert all(frame.height == 2 * len(spec.radii) for frame in last)
+    eps = spec.training.attack.eps
+    for what in ("change", "gradient"):
+        pairs = [frame.filter(frame["set"] == "test").sort("radius") for frame in last]
+        ratios = [_near(frame, 2 * eps)[what] / _near(frame, eps)[what] for frame in pairs]
+        assert done.summary["outside_over_inside"][f"{what}_test"]["mean"] == pytest.approx(sum(ratios) / 2)
+    single = done.tensors["radii-0/change_test"].mean(1)
+    assert single.tolist() == pytest.approx(last[0].filter(last[0]["set"] == "test")["change"].to_list())
+    assert set(figures(done)) == {"landscape", "flatness"}
+    # Two epochs at full radius are no correlation.
+    assert done.summary["gap_and_flatness"] == {"pearson": [None, None], "spearman": [None, None]}
+    for key in ("radii", "watched"):
+        with pytest.raises(BadInput, match="double"):
+            resolve(plan, "quick", {key: [eps, 3 * eps]})
+
+
+def _near(frame, radius):
+    return min(frame.to_dicts(), key=lambda row: abs(row["radius"] - radius))
+
+
+@pytest.mark.usefixtures("small_mnist")
+def test_a_landscape_run_that_breaks_off_after_training_is_resumed_to_the_same_rows(tmp_path, monkeypatch):
+    plan = experiment("image-landscape")
+    spec = resolve(plan, "quick", {**SMALL_LANDSCAPE, "seeds": [0]})
+    whole = run(plan, spec, Store(tmp_path / "whole"))
+    with monkeypatch.context() as broken:
+        broken.setattr(image_landscape, "_over_radii", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run(plan, spec, Store(tmp_path / "broken"))
+    resumed = run(plan, spec, Store(tmp_path / "broken"))
+    assert resumed.rows.equals(whole.rows)
+    assert all(torch.equal(value, whole.tensors[key]) for key, value in resumed.tensors.items())
 
 
 @pytest.mark.usefixtures("small_mnist")
@@ -122,6 +180,9 @@ def test_the_overfitting_experiment_compares_best_and_last(tmp_path):
     for which in ("best", "last"):
         values = {key: done.summary[f"{key}_{which}"]["mean"] for key in ("robust_train", "robust_test", "gap")}
         assert values["gap"] == pytest.approx(values["robust_train"] - values["robust_test"])
+        row = done.part("compared").to_dicts()[0]
+        assert {key: row[f"{key}_{which}"] for key in values} == values
+        assert row[f"clean_test_{which}"] >= row[f"robust_test_{which}"]
     assert done.summary["gap_last"]["interval"] is None
     rows = done.part("seed-0").sort("step")
     assert {"robust_train", "robust_test", "clean_test", "held_out"} <= set(rows.columns)
@@ -148,7 +209,7 @@ def test_the_features_experiment_fills_the_four_cells(tmp_path):
     assert set(figures(done)) == {"features"}
 
 
-@pytest.mark.parametrize("name", ["image-landscape", "image-overfitting", "image-separation", "image-features"])
+@pytest.mark.parametrize("name", ["image-landscape", "image-landscape-cifar10", "image-overfitting", "image-separation", "image-features"])
 def test_every_profile_is_a_valid_setting(name):
     for profile in ("quick", "cpu", "paper"):
         resolve(experiment(name), profile)

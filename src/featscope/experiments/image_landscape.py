@@ -105,16 +105,17 @@ class CifarLandscape(ImageLandscape):
     }
 
     dataset: str = "cifar10"
-    train: int = Field(default=3000, ge=50)
+    train: int = Field(default=2000, ge=50)
     net: NetworkSpec = NetworkSpec(architecture="resnet9", width=8, channels=3, side=32)
     training: TrainingSpec = TRAINING.replace(
         epochs=15, schedule=Schedule(shape="cyclical", peak=0.05), attack=AttackSpec(eps=8 / 255, steps=2, ramp=Ramp(epochs=2))
     )
     radii: tuple[float, ...] = tuple(n / 255 for n in (2, 4, 8, 12, 16, 24))
     watched: tuple[float, ...] = tuple(n / 255 for n in (4, 8, 16))
-    measured: int = Field(default=64, ge=1)
-    attacked: int = Field(default=200, ge=1)
-    steps: int = Field(default=8, ge=1)
+    measured: int = Field(default=48, ge=1)
+    attacked: int = Field(default=150, ge=1)
+    steps: int = Field(default=6, ge=1)
+    every: int = Field(default=3, ge=1)
 
 
 def at_factor(radii: Sequence[float], eps: float, factor: float) -> int | None:
