@@ -98,22 +98,29 @@ class CifarLandscape(ImageLandscape):
             "net.width": 64,
             "training.batch_size": 128,
             "training.attack.steps": 10,
+            "training.select_steps": 10,
+            "seeds": [0, 1, 2],
             "training.augment": {"shift": 4, "mirror": True},
             "training.autocast": True,
             "every": 1,
         },
     }
 
+    seeds: tuple[int, ...] = (0, 1)
     dataset: str = "cifar10"
     train: int = Field(default=2000, ge=50)
+    test: int = Field(default=500, ge=10)
     net: NetworkSpec = NetworkSpec(architecture="resnet9", width=8, channels=3, side=32)
     training: TrainingSpec = TRAINING.replace(
-        epochs=15, schedule=Schedule(shape="cyclical", peak=0.05), attack=AttackSpec(eps=8 / 255, steps=2, ramp=Ramp(epochs=2))
+        epochs=15,
+        schedule=Schedule(shape="cyclical", peak=0.05),
+        attack=AttackSpec(eps=8 / 255, steps=2, ramp=Ramp(epochs=2)),
+        select_steps=5,
     )
     radii: tuple[float, ...] = tuple(n / 255 for n in (2, 4, 8, 12, 16, 24))
     watched: tuple[float, ...] = tuple(n / 255 for n in (4, 8, 16))
-    measured: int = Field(default=48, ge=1)
-    attacked: int = Field(default=150, ge=1)
+    measured: int = Field(default=40, ge=1)
+    attacked: int = Field(default=120, ge=1)
     steps: int = Field(default=6, ge=1)
     every: int = Field(default=3, ge=1)
 

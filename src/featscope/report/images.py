@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from featscope.core.store import Run
 from featscope.report.style import ATTACKED, CLEAN, GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
@@ -79,6 +80,7 @@ def _over_epochs(ax: Axes, run: Run, name: str) -> None:
     for place, (radius, color) in enumerate(zip(run.spec["spec"]["watched"], COLORS, strict=False)):
         over = [[values[place] for values in rows[f"gradient_{name}"].to_list()] for rows in seeds]
         curve_over_runs(ax, seeds[0]["step"].to_list(), over, color, f"radius {radius:.3g}")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     finish(ax, f"largest gradient norm (ℓ1), {name} images", "epoch", "mean over images")
 
 
@@ -110,6 +112,7 @@ def flatness(run: Run) -> Figure:
     for name, color, label in (("train", ROBUST, "local (training images)"), ("test", NON_ROBUST, "global (test images)")):
         curve_over_runs(axes[0, 0], seeds[0]["step"].to_list(), within[name], color, label)
     axes[0, 0].set_ylim(bottom=0)
+    axes[0, 0].xaxis.set_major_locator(MaxNLocator(integer=True))
     finish(axes[0, 0], "flatness within the training radius", "epoch", "largest gradient norm (ℓ1), mean")
     for color, seed, rows, values in zip(COLORS, spec["seeds"], seeds, within["test"], strict=False):
         full = np.asarray(rows["step"].to_list()) >= max(spec["training"]["attack"]["ramp"]["epochs"], 1)
