@@ -113,7 +113,7 @@ class CifarLandscape(ImageLandscape):
     net: NetworkSpec = NetworkSpec(architecture="resnet9", width=8, channels=3, side=32)
     training: TrainingSpec = TRAINING.replace(
         epochs=15,
-        schedule=Schedule(shape="cyclical", peak=0.05),
+        schedule=Schedule(shape="cyclical", peak=0.01),
         attack=AttackSpec(eps=8 / 255, steps=2, ramp=Ramp(epochs=2)),
         select_steps=5,
     )
