@@ -40,7 +40,8 @@ TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
 LINEAR = 2.0
 #: a rate in N that has not halved from N = 1 on promises nothing about N samples
 HALVED = 0.5
-HYPOTHESES = (f"the network fits the attacked training images: robust training accuracy at least {CONSTANT:g} times chance",)
+TRAINED = (f"the network fits the attacked training images: robust training accuracy at least {CONSTANT:g} times chance",)
+ANY = ("any network", "data with a smooth density")
 
 
 def _spec(run: Run) -> dict[str, Any]:
@@ -104,8 +105,8 @@ def _growth(run: Run, name: str) -> list[float]:
     return [_over(curve[-1], curve[0]) for curve in curves]
 
 
-def landscape_judge(judge: Callable[[Run], Finding]) -> Judge:
-    """A judge of a landscape run, within the scope of fitted networks and with its accuracies beside."""
+def landscape_judge(judge: Callable[[Run], Finding], trained: bool) -> Judge:
+    """A judge of a landscape run with its accuracies beside; what is said of ``trained`` networks is not asked of others."""
 
     def judged(runs: Runs) -> Finding:
         run = runs["run"]
@@ -113,7 +114,7 @@ def landscape_judge(judge: Callable[[Run], Finding]) -> Judge:
         last = [frame.row(-1, named=True) for frame in _frames(run)]
         shown = {key: sum(row[key] for row in last) / len(last) for key in ("clean_test", "robust_train", "robust_test")}
         found = Finding(found.verdict, found.value, found.bound, {**found.evidence, "accuracy": shown})
-        return _fitted(run, [row["robust_train"] for row in last], found)
+        return _fitted(run, [row["robust_train"] for row in last], found) if trained else found
 
     return judged
 
@@ -221,17 +222,19 @@ def lower_constant(column: str) -> Callable[[Run], Finding]:
     return judge
 
 
-def _readings(*wanted: tuple[str, str, Callable[[Run], Finding]], sets: Sequence[str] = ("mnist", "cifar10")) -> tuple[Reading, ...]:
+def _readings(
+    *wanted: tuple[str, str, Callable[[Run], Finding]], sets: Sequence[str] = ("mnist", "cifar10"), trained: bool = True
+) -> tuple[Reading, ...]:
     """Each reading on each data set."""
     return tuple(
-        Reading(f"{data}-{name}", f"{TITLES[data]}: {text}", {"run": LANDSCAPES[data]}, landscape_judge(judge))
+        Reading(f"{data}-{name}", f"{TITLES[data]}: {text}", {"run": LANDSCAPES[data]}, landscape_judge(judge, trained))
         for name, text, judge in wanted
         for data in sets
     )
 
 
-def _claim(id_: str, reference: str, statement: str, readings: tuple[Reading, ...]) -> Claim:
-    return Claim(id_, "cgro", reference, statement, HYPOTHESES, readings)
+def _claim(id_: str, reference: str, statement: str, readings: tuple[Reading, ...], hypotheses: tuple[str, ...] = TRAINED) -> Claim:
+    return Claim(id_, "cgro", reference, statement, hypotheses, readings)
 
 
 CLAIMS = (
@@ -256,8 +259,8 @@ CLAIMS = (
     _claim("CG-E.1", "CGRO Theorem E.1, appendix F", "The robust generalisation gap is bounded by N^{−1/(D+2)} times global flatness; on the way, L_adv − L_clean by δ times it.",
         _readings(("step", "change ÷ (δ·gradient) is at most 1 for every image, radius, epoch and seed (the proof's last step)", taylor_step),
                   ("constant-1", "the gap ÷ (δ·global flatness) is at most 1", gap_by_flatness),
-                  ("printed", f"the bound with its rate in N and a constant of {CONSTANT:g}", printed_rate))),
+                  ("printed", f"the bound with its rate in N and a constant of {CONSTANT:g}", printed_rate), trained=False), ANY),
     _claim("CG-E.2", "CGRO Proposition E.2", "L_adv − L_clean is at least a constant times δ·E‖∇L(X)‖_q.",
         _readings(("ball", "(L_adv − L_clean) ÷ (δ·E‖∇L‖) on test images, over the whole ball, is at least 1/3", lower_constant("change_free")),
-                  ("images", "the same with pixels in [0, 1]", lower_constant("change")))),
+                  ("images", "the same with pixels in [0, 1]", lower_constant("change")), trained=False), ANY),
 )  # fmt: skip
