@@ -261,7 +261,7 @@ EXPERIMENTS = (
         shows="CGRO Figures 2 and 3 on MNIST: largest loss change and gradient norm over radii and epochs, local and global flatness, robust gap",
         spec=ImageLandscape,
         run=run,
-        takes={"quick": "1 min", "cpu": "not measured", "paper": "not measured; a GPU job"},
+        takes={"quick": "1 min", "cpu": "12 min", "paper": "not measured; a GPU job"},
         revision=2,
         needs_data=("mnist",),
     ),
