@@ -99,6 +99,11 @@ def _over(a: float, b: float) -> float:
     return a / b if b > 0 else math.nan
 
 
+def _shown(values: Sequence[float]) -> list[float | None]:
+    """Numbers as evidence, which has no NaN."""
+    return [value if math.isfinite(value) else None for value in values]
+
+
 def _growth(run: Run, name: str) -> list[float]:
     """Gradient norm at the last epoch ÷ at the first epoch at full radius, for each seed."""
     curves = [_inside(run, frame, name) for frame in _frames(run)]
@@ -150,7 +155,7 @@ def _faster(run: Run) -> Interval:
 
 def global_faster(run: Run) -> Finding:
     """Growth of the gradient norm at test images ÷ growth at training images."""
-    return above(_faster(run), 1.0, local=_growth(run, "train"), everywhere=_growth(run, "test"))
+    return above(_faster(run), 1.0, local=_shown(_growth(run, "train")), everywhere=_shown(_growth(run, "test")))
 
 
 def global_much_faster(run: Run) -> Finding:
@@ -162,8 +167,8 @@ def gap_follows(run: Run) -> Finding:
     """Correlation, over epochs, of L_adv − L̂_adv with the gradient norm at test images; mean and interval over seeds on Fisher's scale."""
     pairs = [correlations(_gaps(frame), _inside(run, frame, "test")) for frame in _frames(run)]
     parts = {
-        "pearson": above(mean_correlation([pair.pearson for pair in pairs]), 0.0, seeds=[pair.pearson for pair in pairs]),
-        "spearman": above(mean_correlation([pair.spearman for pair in pairs]), 0.0, seeds=[pair.spearman for pair in pairs]),
+        "pearson": above(mean_correlation([pair.pearson for pair in pairs]), 0.0, seeds=_shown([pair.pearson for pair in pairs])),
+        "spearman": above(mean_correlation([pair.spearman for pair in pairs]), 0.0, seeds=_shown([pair.spearman for pair in pairs])),
     }
     return every(parts, epochs=_frames(run)[0].height)
 
@@ -216,7 +221,8 @@ def lower_constant(column: str) -> Callable[[Run], Finding]:
             return _over(row[column], radius * row["slope"])
 
         seeds, radii = _spec(run)["seeds"], _spec(run)["radii"]
-        over = {f"{radius:.4g}": sum(constant(seed, radius) for seed in seeds) / len(seeds) for radius in radii}
+        means = [sum(constant(seed, radius) for seed in seeds) / len(seeds) for radius in radii]
+        over = dict(zip([f"{radius:.4g}" for radius in radii], _shown(means), strict=True))
         return at_least(mean_interval([constant(seed, _eps(run)) for seed in seeds]), 1 / CONSTANT, constant_over_radii=over)
 
     return judge
