@@ -31,6 +31,7 @@ class ReadOut(nn.Module):
             classes is None or top < classes, "the groups name a class that the network has not", f"class {top}", "use another grouping"
         )
         self.net, self.groups, self.decision = net, groups, decision
+        self.training = net.training
 
     def scores(self, outputs: Tensor) -> Tensor:
         """Group scores (N, groups) of the network's outputs (N, classes)."""

@@ -108,9 +108,7 @@ class ImageFeatureAttacks(Spec):
 def draw(dataset: str, source: int, target: int, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Test images X of the source class, the same for every seed, and for each a random X′ of the target class, drawn by seed."""
     test = load(dataset, "test")
-    y = test.batch(torch.arange(len(test))).y
-    picked = (y == source).nonzero()[:, 0][:count]
-    pool = (y == target).nonzero()[:, 0]
+    picked, pool = (test.y == source).nonzero()[:, 0][:count], (test.y == target).nonzero()[:, 0]
     drawn = pool[torch.randint(0, len(pool), (len(picked),), generator=stream(seed, "target", source, target))]
     return test.batch(picked).x, test.batch(drawn).x
 
@@ -248,6 +246,6 @@ EXPERIMENTS = (
         spec=ImageFeatureAttacks,
         run=run,
         takes={"quick": "1 min", "cpu": "not measured", "paper": "not measured; a GPU job"},
-        needs_data=("mnist",),
+        needs_data=("mnist", "cifar10"),
     ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from featscope.core.store import Run
-from featscope.report import built, clusters, embeddings, images, patch, signal
+from featscope.report import built, clusters, embeddings, image_attacks, images, patch, signal
 
 Draw = Callable[[Run], Figure]
 
@@ -19,6 +19,7 @@ FIGURES: dict[str, dict[str, Draw]] = {
     **built.FIGURES,
     **images.FIGURES,
     **embeddings.FIGURES,
+    **image_attacks.FIGURES,
 }
 
 
