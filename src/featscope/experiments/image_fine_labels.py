@@ -255,7 +255,13 @@ def _one(spec: ImageFineLabels, name: DatasetName, seed: int, folder: Folder) ->
     duel = Duel(nets["fine"], nets["binary"], grouping(spec.coarse), data, spec.steps, seed)
     found = duel.radii(task.radii)
     points = [
-        {"seed": seed, "point": i, "label": int(data.y[i]), "group": int(duel.coarse[i]), **{key: float(v[i]) for key, v in found.items()}}
+        {
+            "seed": seed,
+            "point": i,
+            "label": int(data.y[i]),
+            "group": int(duel.coarse[i]),
+            **{key: round(float(v[i]), 6) for key, v in found.items()},
+        }
         for i in range(len(data.y))
     ]
     folder.add(f"points/{name}/{seed}", points)
