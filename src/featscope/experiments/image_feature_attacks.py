@@ -99,7 +99,8 @@ class ImageFeatureAttacks(Spec):
 
     def model_post_init(self, context: object) -> None:
         """Two seeds at least, because the attacked networks are not the references; pairs of two different classes."""
-        require(len(self.datasets) > 0, "name at least one data set", "datasets=()", "use mnist")
+        some = len(self.datasets) == len(set(self.datasets)) > 0
+        require(some, "name at least one data set, each once", f"datasets={self.datasets}", "use mnist")
         require(len(self.seeds) >= 2, "attacked networks must not be the references", f"{len(self.seeds)} seed", "use two seeds or more")
         proper = len(self.pairs) > 0 and all(a != b and {a, b} <= set(range(10)) for a, b in self.pairs)
         require(proper, "pairs are of two different classes from 0 to 9", f"pairs={self.pairs}", "use for example [[3, 5]]")

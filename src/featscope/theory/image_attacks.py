@@ -172,7 +172,7 @@ def _searched(dataset: str) -> Judge:
 
 
 def _figure_readings(dataset: str) -> tuple[Reading, ...]:
-    need, title = {"run": Need("image-fine-labels")}, TITLES[dataset]
+    need, title = {"run": Need("image-fine-labels", {"datasets": [dataset]})}, TITLES[dataset]
     attacks = {
         "own_loss": "PGD on each network's own loss, every iterate counted",
         "readout": "PGD on the 2-class margin of the read-out",
