@@ -131,7 +131,8 @@ def nearness(reference: ImageClassifier, layer: str, x: Tensor, delta: Tensor, t
     """‖G(X + Δ) − G(X′)‖ ÷ ‖G(X) − G(X′)‖ for each image: 1 means nothing was gained."""
     aim = reference.represent(target, layer)
     after, before = ((reference.represent(image, layer) - aim).norm(dim=-1) for image in (x + delta, x))
-    return after / before.clamp(min=1e-30)
+    ratio: Tensor = after / before.clamp(min=1e-30)
+    return ratio
 
 
 def rate(model: Model, x: Tensor, delta: Tensor, target: int) -> float:

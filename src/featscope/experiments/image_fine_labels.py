@@ -148,7 +148,7 @@ class ImageFineLabels(Spec):
 
 @dataclass(frozen=True, eq=False)
 class Duel:
-    """Both networks of one seed and the images that attack them."""
+    """Both networks of one seed and the images at which they are attacked."""
 
     fine: nn.Module
     binary: nn.Module
