@@ -76,6 +76,11 @@ def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store):
             assert rows[key][0] == rows[f"{key.split('_')[0]}_last"][0] == clean
         for key in ("binary", "fine_own_loss", "fine_readout", "fine_worst", "fine_largest"):
             assert all(a >= b for a, b in zip(rows[key], rows[key][1:], strict=False))
+        with torch.no_grad():
+            logits = nets["fine"](x)
+        within = (logits.argmax(-1) != y) & (ReadOut(nets["fine"], grouping("halves")).scores(logits).argmax(-1) == coarse)
+        assert rows["fine_last_within"][0] == float(within.double().mean())
+        assert all(a <= b for a, b in zip(rows["fine_last_within"], rows["fine_last"], strict=True))
         points = done.part(f"points-mnist-{seed}")
         assert np.array_equal(points["fine_worst"], np.minimum(points["fine_own_loss"], points["fine_readout"]))
         assert set(CURVES) <= set(rows.columns)

@@ -208,18 +208,23 @@ class Duel:
         return found | {"fine_worst": torch.minimum(found["fine_own_loss"], found["fine_readout"])}
 
     def last(self, radius: float) -> dict[str, float]:
-        """Robust accuracy under standard PGD on each network's own loss: a random start, fixed steps, and only the last iterate counts."""
+        """Robust accuracy under standard PGD on each network's own loss: a random start, fixed steps, and only the last iterate counts.
+
+        ``fine_last_within`` is the share of images that withstand it because they only moved to a wrong class of their own group.
+        """
         attack = AttackSpec(norm="L2", eps=radius, steps=self.steps)
-        found = {}
-        for name, labels, judge in (("binary", self.coarse, self.binary), ("fine", self.data.y, self.readout())):
-            hits = []
-            for i, chosen in enumerate(torch.split(torch.arange(len(labels)), 100)):
+        labels = {"binary": self.coarse, "fine": self.data.y}
+        outputs: dict[str, list[Tensor]] = {name: [] for name in labels}
+        for name, net in (("binary", self.binary), ("fine", self.fine)):
+            for i, chosen in enumerate(torch.split(torch.arange(len(self.coarse)), 100)):
                 x = self.data.x[chosen]
-                moved = x + attack.perturb(self.fast[name], x, labels[chosen], 0.0, stream(self.seed, "last", name, i))
+                moved = x + attack.perturb(self.fast[name], x, labels[name][chosen], 0.0, stream(self.seed, "last", name, i))
                 with torch.no_grad():
-                    hits.append(margin(judge(moved), self.coarse[chosen]) > 0)
-            found[f"{name}_last"] = float(torch.cat(hits).double().mean())
-        return found
+                    outputs[name].append(net(moved))
+        binary, fine = (torch.cat(outputs[name]) for name in labels)
+        right = {"binary_last": margin(binary, self.coarse) > 0, "fine_last": margin(self.readout().scores(fine), self.coarse) > 0}
+        right["fine_last_within"] = right["fine_last"] & ~(margin(fine, self.data.y) > 0)
+        return {key: float(hits.double().mean()) for key, hits in right.items()}
 
     def check(self, radius: float, fallen: Mapping[str, Tensor], count: int, queries: int) -> Rows:
         """What APGD on two losses and Square fool of the images that the curves' attacks left robust, among the first ``count`` of a shuffle."""

@@ -21,7 +21,8 @@ BARS = (("NRF", NON_ROBUST, "NRF-PGD"), ("RF", ROBUST, "RF-PGD"), ("noise", GREY
 def fine_labels(run: Run) -> Figure:
     """Figure 3: robust accuracy against the ℓ2 radius, 2-class labels in red, 10-class labels in blue; crosses are read off the published figure."""
     names = run.spec["spec"]["datasets"]
-    figure, axes = panels(1, len(names), 4.6, 3.8)
+    # The legend stands beside the last panel and takes its room.
+    figure, axes = panels(1, len(names), 4.2 + 3.2 / len(names), 3.8)
     lines = (
         ("binary", NON_ROBUST, "-", "2-class labels"),
         ("binary_last", NON_ROBUST, ":", "2-class, last iterate of PGD only"),
