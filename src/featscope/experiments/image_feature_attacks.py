@@ -247,7 +247,7 @@ EXPERIMENTS = (
         shows="AT Table 2: targeted attacks through non-robust and robust features, tried on networks that they have not seen",
         spec=ImageFeatureAttacks,
         run=run,
-        takes={"quick": "1 min", "cpu": "not measured", "paper": "not measured; a GPU job"},
+        takes={"quick": "1 min", "cpu": "3 min, and 25 min for networks that other experiments share", "paper": "not measured; a GPU job"},
         needs_data=("mnist", "cifar10"),
     ),
 )
