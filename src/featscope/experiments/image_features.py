@@ -1,31 +1,34 @@
-"""`image-features` (AT §6.2, Table 1, Figures 4 and 5): what standard and adversarial training learn of robust and non-robust features.
+"""`image-features` (AT §6.2, A.1, Table 1, Figures 1, 4 and 5): what standard and adversarial training learn of robust and non-robust features.
 
-For each seed: two reference networks are trained, one standard, one adversarially; the test images are reconstructed from their representations (D̂_NR, D̂_R);
-two fresh networks are trained the same ways, and their accuracy on both sets is recorded over epochs.
+A reference network of each training gives the reconstructed sets D̂_NR (from standard training) and D̂_R (from adversarial training); a *fresh* network of each
+training, which had no part in them, reads both sets after each of its epochs. One network is trained for each seed and training (`image-network`). The network of a
+seed makes the sets of that seed and is the fresh one for the seed before it, so that each serves once in either role; values of different seeds share networks and
+are not fully independent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import Field
-from torch import Tensor
 
+from featscope.core.errors import require
 from featscope.core.stats import mean_interval
-from featscope.core.store import Folder, Json
+from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
-from featscope.dynamics.epochs import AttackSpec, Trainer, TrainingSpec, Watch
-from featscope.dynamics.schedules import Ramp, Schedule
+from featscope.dynamics.epochs import TrainingSpec, accuracy, robust_accuracy
+from featscope.experiments.image_network import ADVERSARIAL, ImageNetwork, Network, both, images
 from featscope.experiments.image_training import as_fact
-from featscope.experiments.spec import Experiment, Spec
-from featscope.features.accuracy import watch_features
+from featscope.experiments.spec import Experiment, Spec, refuse_unused
+from featscope.features.accuracy import feature_accuracy
 from featscope.features.invert import InversionSpec, Inverted, invert
 from featscope.images.datasets import ImageBatch, load
 from featscope.nets.classifier import ImageClassifier
-from featscope.nets.networks import NetworkSpec
 
 METHODS = ("standard", "adversarial")
+#: set → the training of the network that it is reconstructed from
+SETS = {"NR": "standard", "R": "adversarial"}
 #: Table 1: clean and robust test accuracy, accuracy on D̂_NR and on D̂_R
 PRINTED = {
     "mnist": {"standard": (0.9956, 0.0004, 0.8811, 0.4461), "adversarial": (0.9941, 0.9443, 0.3949, 0.6919)},
@@ -34,117 +37,193 @@ PRINTED = {
 }
 COLUMNS = ("clean_test", "robust_test", "feature_NR", "feature_R")
 
+#: what `quick` changes in the networks
+QUICK: Mapping[str, Any] = {
+    "network.train": 1000,
+    "network.test": 200,
+    "network.attacked": 60,
+    "network.net.blocks": [1, 1],
+    "network.training.epochs": 3,
+    "network.training.batch_size": 32,
+    "adversarial.epochs": 4,
+    "adversarial.batch_size": 32,
+    "adversarial.attack.steps": 2,
+    "adversarial.attack.ramp.epochs": 2,
+    "adversarial.select_steps": 5,
+}
+#: what `paper` changes in the networks: ResNet-18 and 30 epochs on all images
+PAPER: Mapping[str, Any] = {
+    "network.train": 60_000,
+    "network.test": 10_000,
+    "network.net.width": 64,
+    "network.training.epochs": 30,
+    "adversarial.epochs": 30,
+    "adversarial.attack.steps": 20,
+}
 
-class ImageFeatures(Spec):
-    """Data, networks, both trainings and the inversion; the start of the inversion is noise, as the paper describes."""
+
+class References(Spec):
+    """The networks: `network` says data, architecture and standard training, `adversarial` the other training."""
+
+    network: ImageNetwork = ImageNetwork()
+    adversarial: TrainingSpec = ADVERSARIAL
+    inversion: InversionSpec = InversionSpec()
+    images: int = Field(default=200, ge=2, description="test images that are reconstructed, drawn by seed")
+
+    def model_post_init(self, context: object) -> None:
+        """A fresh network is another seed's."""
+        require(len(self.seeds) > 1, "a reference and a fresh network need two seeds", f"seeds={self.seeds}", "give --seeds 2 or more")
+        require(self.adversarial.method != "standard", "adversarial training is not standard training", "standard", "set its method")
+        refuse_unused(self, "set seeds; each network has one of them", "network.seeds")
+
+
+class ImageFeatures(References):
+    """Table 1: the networks, the inversion (from noise, as the paper describes) and how many images are attacked."""
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "quick": {
-            "seeds": [0],
-            "train": 1000,
-            "test": 60,
-            "net": {"architecture": "resnet", "width": 8, "blocks": [1, 1], "channels": 1, "side": 28},
-            "standard.epochs": 3,
-            "standard.batch_size": 32,
-            "adversarial.epochs": 4,
-            "adversarial.batch_size": 32,
-            "adversarial.attack.steps": 2,
-            "inversion.steps": 30,
-            "attacked": 60,
-        },
-        "paper": {
-            "train": 60_000,
-            "test": 10_000,
-            "attacked": 10_000,
-            "net": {"architecture": "resnet", "width": 64, "channels": 1, "side": 28},
-            "standard.epochs": 30,
-            "adversarial.epochs": 30,
-            "adversarial.attack.steps": 20,
-            "inversion.steps": 1000,
-        },
+        "quick": {**QUICK, "seeds": [0, 1], "images": 60, "attacked": 60, "inversion.steps": 30},
+        "paper": {**PAPER, "images": 10_000, "attacked": 10_000, "inversion.steps": 2000},
     }
 
-    dataset: str = "mnist"
-    train: int = Field(default=10_000, ge=50, description="training images, drawn by seed")
-    test: int = Field(default=400, ge=10, description="test images that are reconstructed, drawn by seed")
-    attacked: int = Field(default=400, ge=1, description="images that are attacked")
-    net: NetworkSpec = NetworkSpec(architecture="resnet", width=8, channels=1, side=28)
-    standard: TrainingSpec = TrainingSpec(epochs=5, schedule=Schedule(peak=0.1), attack=AttackSpec(eps=0.3), select_steps=20)
-    adversarial: TrainingSpec = TrainingSpec(
-        method="adversarial",
-        epochs=6,
-        schedule=Schedule(peak=0.1),
-        attack=AttackSpec(eps=0.3, steps=5, ramp=Ramp(epochs=3)),
-        select="robust",
-        select_steps=20,
+    attacked: int = Field(
+        default=1000, ge=1, description="test images on which the table's robust accuracy is counted, the same for every seed"
     )
-    inversion: InversionSpec = InversionSpec()
+    attack_steps: int = Field(default=20, ge=1, description="steps of that PGD")
 
 
-def _train(
-    spec: ImageFeatures, folder: Folder, seed: int, role: str, method: str, data: tuple[ImageBatch, ImageBatch], watch: Watch | None
-) -> tuple[ImageClassifier, Json]:
-    """Train one network through the loop; the last epoch's network and row."""
-    training = spec.standard if method == "standard" else spec.adversarial
-    net = spec.net.build(stream(seed, "init", role, method))
-    trainer = Trainer(net, data[0], training, seed, data[1], spec.attacked, watch)
-    recording = trainer.run(folder.part(f"{role}/{method}/{seed}"))
-    trainer.last(recording.state)
-    return net, recording.rows[-1]
+def pairs(seeds: Sequence[int]) -> list[tuple[int, int]]:
+    """Reference and fresh seed: the next of the list, after the last the first."""
+    return [(seed, seeds[(i + 1) % len(seeds)]) for i, seed in enumerate(seeds)]
+
+
+def reconstruct(spec: ImageFeatures, folder: Folder, seed: int) -> dict[str, Inverted]:
+    """D̂_NR and D̂_R of one seed, from its own drawing of test images; the images and their originals are kept."""
+    originals = images(spec.network, "test", spec.images, seed)
+    folder.add(f"originals/{seed}", [{"seed": seed, "images": len(originals.y)}], {"x": originals.x, "y": originals.y})
+    nets = both(spec.network, spec.adversarial, [seed], folder)
+    return {
+        name: invert(nets[method][0].last, originals.x, originals.y, spec.inversion, seed, folder.part(f"invert/{name}/{seed}"))
+        for name, method in SETS.items()
+    }
+
+
+def read_sets(readers: Mapping[str, ImageClassifier], sets: Mapping[str, Inverted]) -> Rows:
+    """One row for each set and reader: accuracy with Wilson's interval, over all images and over the halves with smaller and larger feature error."""
+    rows: Rows = []
+    for name, data in sets.items():
+        order = data.error.argsort()
+        near, far = order[: len(order) // 2], order[len(order) // 2 :]
+        for reader, net in readers.items():
+            found = feature_accuracy(net, data)
+            row: dict[str, Any] = {"set": name, "reader": reader, "accuracy": found.value, "low": found.low, "high": found.high}
+            for half, chosen in (("near", near), ("far", far)):
+                part = Inverted(data.x[chosen], data.y[chosen], data.error[chosen], data.provenance)
+                row[f"accuracy_{half}"] = feature_accuracy(net, part).value
+            row |= {
+                "error_mean": float(data.error.mean()),
+                "error_median": float(data.error.median()),
+                "error_max": float(data.error.max()),
+            }
+            rows.append(row | {key: data.provenance[key] for key in ("start", "layer", "steps", "step_size")})
+    return rows
+
+
+def readers(reference: Mapping[str, Network], fresh: Mapping[str, Network]) -> dict[str, ImageClassifier]:
+    """The networks that read the sets of a seed: both references and both fresh networks, after their last epoch."""
+    named = {f"reference-{method}": reference[method].last for method in METHODS}
+    return named | {f"fresh-{method}": fresh[method].last for method in METHODS}
+
+
+def _curve(fresh: Network, sets: Mapping[str, Inverted]) -> Rows:
+    """Accuracy on test images and on both sets after every epoch that was kept."""
+    clean = {row["step"]: row["clean_test"] for row in fresh.rows}
+    rows: Rows = []
+    for epoch in fresh.epochs:
+        net = fresh.at(epoch)
+        features = {f"feature_{name}": feature_accuracy(net, data).value for name, data in sets.items()}
+        rows.append({"step": epoch, "fresh": fresh.seed, "clean_test": clean[epoch], **features})
+    return rows
+
+
+def _tested(spec: ImageFeatures, folder: Folder, method: str, network: Network, test: ImageBatch) -> dict[str, float]:
+    """Clean accuracy on the network's test images and robust accuracy on ``test``, measured once."""
+    part = folder.part(f"tested/{method}/{network.seed}")
+    saved = part.load()
+    if saved is None:
+        threat, rng = spec.adversarial.attack.threat(), stream(network.seed, "tested", method)
+        row = {"method": method, "seed": network.seed, "clean_test": network.rows[-1]["clean_test"]}
+        row |= {"clean_attacked": accuracy(network.last, test), "attacked": len(test.y), "eps": threat.eps, "steps": spec.attack_steps}
+        row["robust_test"] = robust_accuracy(network.last, test, threat, spec.attack_steps, rng)
+        part.save(0, True, [row], {})
+        return row
+    return saved.rows[0]
 
 
 def run(spec: ImageFeatures, folder: Folder) -> Json:
-    """References, reconstructions, fresh networks; the four cells with intervals over seeds, beside the printed ones."""
-    train, test = load(spec.dataset, "train"), load(spec.dataset, "test")
+    """Reconstructions of each seed, read by the networks of that seed and of the next; the four cells beside the printed ones."""
+    # Every seed is reconstructed first: that needs its own two networks only, while others may still be trained elsewhere.
+    sets = {seed: reconstruct(spec, folder, seed) for seed in spec.seeds}
+    nets = both(spec.network, spec.adversarial, spec.seeds, folder)
+    by_seed = {seed: {method: nets[method][i] for method in METHODS} for i, seed in enumerate(spec.seeds)}
+    test = images(spec.network, "test", spec.attacked, 0)
     cells: dict[str, dict[str, list[float]]] = {method: {key: [] for key in COLUMNS} for method in METHODS}
-    errors: dict[str, list[float]] = {"NR": [], "R": []}
-    for seed in spec.seeds:
-        data = (train.batch(train.subset(min(spec.train, len(train)), seed)), test.batch(test.subset(min(spec.test, len(test)), seed)))
-        sets: dict[str, Inverted] = {}
-        for name, method in zip(("NR", "R"), METHODS, strict=True):
-            reference, _ = _train(spec, folder, seed, "reference", method, data, None)
-            sets[name] = invert(reference, data[1].x, data[1].y, spec.inversion, seed, folder.part(f"invert/{name}/{seed}"))
-            errors[name].append(float(sets[name].error.mean()))
-        _show(folder, seed, data[1], sets)
+    read: dict[str, list[float]] = {}
+    errors: dict[str, list[float]] = {name: [] for name in SETS}
+    for seed, other in pairs(spec.seeds):
+        rows = read_sets(readers(by_seed[seed], by_seed[other]), sets[seed])
+        folder.add(f"read/{seed}", [{"seed": seed, "fresh": other, **row} for row in rows])
+        for row in rows:
+            read.setdefault(f"{row['reader']} reads {row['set']}", []).append(row["accuracy"])
+        for name, data in sets[seed].items():
+            errors[name].append(float(data.error.mean()))
         for method in METHODS:
-            _, row = _train(spec, folder, seed, "fresh", method, data, watch_features(sets))
+            curve = _curve(by_seed[other][method], sets[seed])
+            folder.add(f"curve/{method}/{seed}", curve)
+            last = {**_tested(spec, folder, method, by_seed[other][method], test), **{k: curve[-1][k] for k in COLUMNS[2:]}}
             for key in COLUMNS:
-                cells[method][key].append(row[key])
-    table = {m: {key: as_fact(mean_interval(values)) for key, values in cells[m].items()} for m in METHODS}
-    printed = {m: dict(zip(COLUMNS, PRINTED[spec.dataset][m], strict=True)) for m in METHODS} if spec.dataset in PRINTED else None
-    return {
-        "table": table,
-        "printed": printed,
-        "ordering": _ordering(cells),
-        "inversion": {"start": spec.inversion.start, "layer": spec.inversion.layer, "steps": spec.inversion.steps, "mean_error": errors},
-        "data_sha256": {"train": train.sha256, "test": test.sha256},
-    }
+                cells[method][key].append(last[key])
+    return _summary(spec, cells, read, errors)
 
 
-def _ordering(cells: Mapping[str, Mapping[str, list[float]]]) -> Json:
-    """The paper's three statements, for each seed: which hold."""
+def differences(cells: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, list[float]]:
+    """The paper's three statements as differences of accuracies, one for each seed; each statement says that its difference is positive."""
     std, adv = cells["standard"], cells["adversarial"]
-    return {
-        "standard_reads_non_robust_more": [a > b for a, b in zip(std["feature_NR"], std["feature_R"], strict=True)],
-        "adversarial_suppresses_non_robust": [a < b for a, b in zip(adv["feature_NR"], std["feature_NR"], strict=True)],
-        "adversarial_strengthens_robust": [a > b for a, b in zip(adv["feature_R"], std["feature_R"], strict=True)],
+    named = {
+        "standard_reads_non_robust_more": (std["feature_NR"], std["feature_R"]),
+        "adversarial_suppresses_non_robust": (std["feature_NR"], adv["feature_NR"]),
+        "adversarial_strengthens_robust": (adv["feature_R"], std["feature_R"]),
     }
+    return {name: [a - b for a, b in zip(*both_sides, strict=True)] for name, both_sides in named.items()}
 
 
-def _show(folder: Folder, seed: int, test: ImageBatch, sets: Mapping[str, Inverted], count: int = 8) -> None:
-    """Keep some originals and reconstructions to look at."""
-    images: dict[str, Tensor] = {"original": test.x[:count].clone(), **{name: data.x[:count].clone() for name, data in sets.items()}}
-    folder.add(f"images/{seed}", [{"seed": seed, "count": count}], images)
+def _summary(
+    spec: ImageFeatures,
+    cells: Mapping[str, Mapping[str, list[float]]],
+    read: Mapping[str, list[float]],
+    errors: Mapping[str, list[float]],
+) -> Json:
+    name = spec.network.dataset
+    printed = {m: dict(zip(COLUMNS, PRINTED[name][m], strict=True)) for m in METHODS} if name in PRINTED else None
+    how = {key: getattr(spec.inversion, key) for key in ("start", "layer", "steps", "step_size")}
+    return {
+        "table": {m: {key: as_fact(mean_interval(values)) for key, values in cells[m].items()} for m in METHODS},
+        "printed": printed,
+        "differences": {key: {"seeds": values, **as_fact(mean_interval(values))} for key, values in differences(cells).items()},
+        "read": {key: as_fact(mean_interval(values)) for key, values in read.items()},
+        "inversion": {**how, "images": spec.images, "mean_error": {key: list(values) for key, values in errors.items()}},
+        "data_sha256": {split: load(name, split).sha256 for split in ("train", "test")},
+    }
 
 
 EXPERIMENTS = (
     Experiment(
         name="image-features",
         paper="at",
-        shows="AT Table 1 and Figures 4, 5: accuracy on robust and non-robust features over standard and adversarial training",
+        shows="AT Table 1, Figures 4, 5 and the images of Figure 1: accuracy on robust and non-robust features over standard and adversarial training",
         spec=ImageFeatures,
         run=run,
         takes={"quick": "1 min", "cpu": "not measured", "paper": "not measured; a GPU job"},
+        revision=2,
         needs_data=("mnist",),
     ),
 )

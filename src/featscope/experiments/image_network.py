@@ -20,7 +20,7 @@ from featscope.dynamics.epochs import AttackSpec, Trained, Trainer, TrainingSpec
 from featscope.dynamics.schedules import Ramp, Schedule
 from featscope.experiments.spec import Experiment, Spec
 from featscope.experiments.spec import run as run_experiment
-from featscope.images.datasets import ImageBatch, load
+from featscope.images.datasets import ImageBatch, Split, load
 from featscope.images.groupings import grouping
 from featscope.nets.classifier import ImageClassifier
 from featscope.nets.networks import NetworkSpec
@@ -70,9 +70,8 @@ class ImageNetwork(Spec):
     snapshots: int = Field(default=1, ge=1, description="keep the weights of every so many epochs, and the last")
 
 
-def data(spec: ImageNetwork, seed: int) -> tuple[ImageBatch, ImageBatch]:
-    """Training images by seed and the test images, with the labels of the grouping."""
-    train, test = load(spec.dataset, "train"), load(spec.dataset, "test")
+def images(spec: ImageNetwork, split: Split, n: int, draw: int) -> ImageBatch:
+    """``n`` images of a split (all, if there are fewer), drawn by ``draw``, with the labels of the grouping."""
     groups = grouping(spec.grouping)
     require(
         spec.net.classes == len(groups.parts),
@@ -80,12 +79,15 @@ def data(spec: ImageNetwork, seed: int) -> tuple[ImageBatch, ImageBatch]:
         f"net.classes={spec.net.classes}, {len(groups.parts)} labels",
         f"set net.classes={len(groups.parts)}",
     )
-    parts = []
-    for images, n, draw in ((train, spec.train, seed), (test, spec.test, 0)):
-        batch = images.batch(images.subset(min(n, len(images)), draw))
-        kept = groups.kept(batch.y)
-        parts.append(ImageBatch(batch.x[kept], groups(batch.y[kept])))
-    return parts[0], parts[1]
+    source = load(spec.dataset, split)
+    batch = source.batch(source.subset(min(n, len(source)), draw))
+    kept = groups.kept(batch.y)
+    return ImageBatch(batch.x[kept], groups(batch.y[kept]))
+
+
+def data(spec: ImageNetwork, seed: int) -> tuple[ImageBatch, ImageBatch]:
+    """Training images by seed and the test images."""
+    return images(spec, "train", spec.train, seed), images(spec, "test", spec.test, 0)
 
 
 def run(spec: ImageNetwork, folder: Folder) -> Json:

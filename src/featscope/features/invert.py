@@ -24,7 +24,8 @@ from featscope.core.store import Part, canonical
 from featscope.core.streams import stream
 from featscope.core.value import Value
 from featscope.dynamics.trajectory import trajectory
-from featscope.nets.classifier import REPRESENTATION, ImageClassifier
+from featscope.nets.classifier import REPRESENTATION, ImageClassifier, Representation
+from featscope.nets.fold import fold
 
 Start = Literal["noise", "grey", "black", "image"]
 _BETAS, _TINY = (0.9, 0.999), 1e-8
@@ -91,11 +92,11 @@ def begin(spec: InversionSpec, x: Tensor, seed: int) -> Tensor:
     return ((0.5 if spec.start == "grey" else 0.0) + 0.1 * (noise - 0.5)).clamp(0, 1)
 
 
-def _gradient(net: ImageClassifier, x: Tensor, target: Tensor, layer: str) -> tuple[Tensor, Tensor]:
+def _gradient(represent: nn.Module, x: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """∇_X̂ ‖G(X̂) − target‖₂ ÷ ‖target‖₂, 0 where the norm is 0 and has no gradient, and the relative errors."""
     with torch.enable_grad():
         leaf = x.detach().requires_grad_(True)
-        features = net.represent(leaf, layer)
+        features = represent(leaf)
         gap = (features - target).detach()
         size = torch.linalg.vector_norm(gap, dim=-1, keepdim=True)
         scale = torch.linalg.vector_norm(target, dim=-1, keepdim=True).clamp(min=1e-12)
@@ -105,17 +106,21 @@ def _gradient(net: ImageClassifier, x: Tensor, target: Tensor, layer: str) -> tu
 
 
 def invert(net: ImageClassifier, x: Tensor, y: Tensor, spec: InversionSpec, seed: int = 0, keep: Part | None = None) -> Inverted:
-    """Reconstruct all images in batches, through the one loop, so that an interrupted inversion goes on where it was saved."""
+    """Reconstruct all images in batches, through the one loop, so that an interrupted inversion goes on where it was saved.
+
+    The search runs on a folded copy of the network up to the layer; errors are measured on the network itself.
+    """
     with in_mode(net, "eval"), torch.no_grad():
-        target = torch.cat([net.represent(part, spec.layer) for part in torch.split(x, spec.batch)])
+        represent = Representation(net, spec.layer)
+        fast = fold(represent, x[:2]).model
+        target = _in_batches(represent, x, spec.batch)
 
         def step(state: Inversion, t: int) -> Inversion:
-            moved = [_adam(net, spec, t, *parts) for parts in zip(*(torch.split(s, spec.batch) for s in (*state, target)), strict=True)]
+            moved = [_adam(fast, spec, t, *parts) for parts in zip(*(torch.split(s, spec.batch) for s in (*state, target)), strict=True)]
             return Inversion(*(torch.cat(part) for part in zip(*moved, strict=True)))
 
         def errors(images: Tensor) -> Tensor:
-            features = torch.cat([net.represent(part, spec.layer) for part in torch.split(images, spec.batch)])
-            return relative_error(features, target)
+            return relative_error(_in_batches(represent, images, spec.batch), target)
 
         def observe(state: Inversion, t: int) -> dict[str, float]:
             found = errors(state.x)
@@ -129,10 +134,14 @@ def invert(net: ImageClassifier, x: Tensor, y: Tensor, spec: InversionSpec, seed
         return Inverted(made, y.clone(), errors(made), provenance)
 
 
+def _in_batches(represent: nn.Module, x: Tensor, batch: int) -> Tensor:
+    return torch.cat([represent(part) for part in torch.split(x, batch)])
+
+
 def _adam(
-    net: ImageClassifier, spec: InversionSpec, t: int, x: Tensor, first: Tensor, second: Tensor, target: Tensor
+    represent: nn.Module, spec: InversionSpec, t: int, x: Tensor, first: Tensor, second: Tensor, target: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    gradient, error = _gradient(net, x, target, spec.layer)
+    gradient, error = _gradient(represent, x, target)
     first = _BETAS[0] * first + (1 - _BETAS[0]) * gradient
     second = _BETAS[1] * second + (1 - _BETAS[1]) * gradient.square()
     ahead = (first / (1 - _BETAS[0] ** (t + 1))) / ((second / (1 - _BETAS[1] ** (t + 1))).sqrt() + _TINY)

@@ -87,6 +87,20 @@ class ImageClassifier(nn.Module):
         return logits
 
 
+class Representation(nn.Module):
+    """The map G: a network up to one of its stages, as a module of its own, so that it can be traced and folded."""
+
+    def __init__(self, net: ImageClassifier, layer: str = REPRESENTATION) -> None:
+        super().__init__()
+        if layer not in net.stages:
+            raise unknown("layer", layer, net.layers)
+        self.net, self.layer = net, layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        """G(x)."""
+        return self.net.represent(x, self.layer)
+
+
 class GlobalMean(nn.Module):
     """The mean over all positions: (N, C, H, W) → (N, C)."""
 
