@@ -1,5 +1,13 @@
 """Inversion reaches features, stays in the box, resumes exactly; feature accuracy counts what a network reads."""
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -8,9 +16,12 @@ from featscope.core.store import Part
 from featscope.core.streams import stream
 from featscope.dynamics import trajectory as loop
 from featscope.dynamics.epochs import Trainer, TrainingSpec
+from featscope.features import invert as features
 from featscope.features.accuracy import feature_accuracy, watch_features
 from featscope.features.invert import InversionSpec, Inverted, _gradient, begin, invert, network_hash, read, relative_error, save
 from featscope.images.datasets import ImageBatch
+from featscope.nets.classifier import Representation
+from featscope.nets.fold import Folded, fold
 from image_task import SPEC, task, trained
 
 SHORT = InversionSpec(steps=60, batch=7)
@@ -38,12 +49,12 @@ def test_the_gradient_matches_autograd_and_is_zero_at_the_target():
     x, _ = task(5, 4)
     other, _ = task(5, 5)
     target = net.represent(other).detach()
-    gradient, error = _gradient(net, x, target, "pooled")
+    gradient, error = _gradient(Representation(net), x, target)
     leaf = x.clone().requires_grad_(True)
     value = relative_error(net.represent(leaf), target)
     torch.testing.assert_close(error, value.detach())
     torch.testing.assert_close(gradient, torch.autograd.grad(value.sum(), leaf)[0], rtol=1e-4, atol=1e-6)
-    own, zero = _gradient(net, x, net.represent(x).detach(), "pooled")
+    own, zero = _gradient(Representation(net), x, net.represent(x).detach())
     assert bool(own.isfinite().all())
     assert float(zero.max()) < 1e-5
 
@@ -63,21 +74,87 @@ def test_an_inversion_does_not_depend_on_its_batches_and_resumes_exactly(tmp_pat
     assert float((whole.error - split.error).abs().max()) < 0.05
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1.0)
     calls = {"n": 0}
-    real = net.represent
+    real = features._gradient
 
     def dies(*args):
         calls["n"] += 1
-        if calls["n"] == 40:
+        if calls["n"] == 20:
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setattr(net, "represent", dies)
+    monkeypatch.setattr(features, "_gradient", dies)
     with pytest.raises(KeyboardInterrupt):
         invert(net, x, y, SHORT.replace(steps=20), keep=Part(tmp_path, "part"))
-    monkeypatch.setattr(net, "represent", real)
+    monkeypatch.setattr(features, "_gradient", real)
     assert (tmp_path / "part.json").exists()
     resumed = invert(net, x, y, SHORT.replace(steps=20), keep=Part(tmp_path, "part"))
     assert torch.equal(resumed.x, whole.x)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import torch
+torch.set_num_threads(1)
+from image_task import SPEC, task
+from featscope.core.store import Part
+from featscope.core.streams import stream
+from featscope.dynamics import trajectory
+from featscope.features.invert import InversionSpec, invert, save
+trajectory.CHECKPOINT_SECONDS = -1.0
+folder = Path(sys.argv[2])
+made = invert(SPEC.build(stream(0, "init")), *task(12, 7), InversionSpec(steps=60, batch=5), keep=Part(folder, "part"))
+save(made, folder / "set.safetensors")
+"""
+
+
+def test_kill_9_during_an_inversion_is_resumed_to_the_same_images(tmp_path):
+    command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent)]
+    child = subprocess.Popen([*command, str(tmp_path / "killed")], env=os.environ)
+    pointer = tmp_path / "killed" / "part.json"
+    while child.poll() is None and not (pointer.exists() and json.loads(pointer.read_text())["step"] >= 5):
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    assert not json.loads(pointer.read_text())["done"]
+    assert not (tmp_path / "killed" / "set.safetensors").exists()
+    for name in ("killed", "fresh"):
+        subprocess.run([*command, str(tmp_path / name)], check=True)
+    killed, fresh = (read(tmp_path / name / "set.safetensors") for name in ("killed", "fresh"))
+    assert torch.equal(killed.x, fresh.x)
+    assert torch.equal(killed.error, fresh.error)
+    assert killed.provenance == fresh.provenance
+
+
+@pytest.mark.parametrize("layer", ["pooled", "stage2", "stem"])
+def test_the_search_runs_on_a_folded_copy_that_agrees_up_to_the_layer(layer):
+    net = trained()
+    x, _ = task(5, 4)
+    represent = Representation(net, layer)
+    copy = fold(represent, x[:2])
+    assert copy.folded > 0
+    with torch.no_grad():
+        expected = net.represent(x, layer)
+        torch.testing.assert_close(represent(x), expected)
+        torch.testing.assert_close(copy.model(x), expected, rtol=1e-4, atol=1e-5)
+        target = net.represent(task(5, 5)[0], layer)
+    fast, slow = (_gradient(model, x, target)[0] for model in (copy.model, represent))
+    assert float((fast - slow).abs().max()) < 1e-3 * float(slow.abs().max())
+    with pytest.raises(BadInput, match="layer"):
+        Representation(net, "poled")
+
+
+def test_the_error_is_that_of_the_network_whatever_the_copy_does(monkeypatch):
+    """A copy that is wrong spoils the images, never the error that goes with them."""
+    net = trained()
+    x, y = task(6, 3)
+    bad = Representation(SPEC.build(stream(9, "init"))).eval()
+    monkeypatch.setattr(features, "fold", lambda model, example: Folded(bad, 0, ""))
+    found = invert(net, x, y, SHORT.replace(steps=20))
+    with torch.no_grad():
+        torch.testing.assert_close(found.error, relative_error(net.represent(found.x), net.represent(x)))
+    assert float(found.error.mean()) > 0.1
 
 
 def test_a_reconstructed_set_is_saved_with_where_it_came_from(tmp_path):

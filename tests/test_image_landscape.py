@@ -190,26 +190,7 @@ def test_the_overfitting_experiment_compares_best_and_last(tmp_path):
     assert set(figures(done)) == {"overfitting"}
 
 
-@pytest.mark.usefixtures("small_mnist")
-def test_the_features_experiment_fills_the_four_cells(tmp_path):
-    plan = experiment("image-features")
-    tiny = {key: value for key, value in TINY.items() if key in {"train", "test"}}
-    for method in ("standard", "adversarial"):
-        tiny |= {f"{method}.epochs": 1, f"{method}.batch_size": 8, f"{method}.select_steps": 2}
-    spec = resolve(plan, "quick", {**tiny, "inversion.steps": 3, "attacked": 6, "seeds": [0, 1], "net.width": 2})
-    done = run(plan, spec, Store(tmp_path / "runs"))
-    for method in ("standard", "adversarial"):
-        for column in ("feature_NR", "feature_R"):
-            last = [done.part(f"fresh-{method}-{seed}").sort("step")[column].to_list()[-1] for seed in (0, 1)]
-            assert done.summary["table"][method][column]["mean"] == pytest.approx(sum(last) / 2)
-    assert done.summary["inversion"]["start"] == "noise"
-    assert all(len(flags) == 2 for flags in done.summary["ordering"].values())
-    weights = [done.tensors[f"{role}-standard-0/weights"] for role in ("reference", "fresh")]
-    assert not torch.equal(*weights)
-    assert set(figures(done)) == {"features"}
-
-
-@pytest.mark.parametrize("name", ["image-landscape", "image-landscape-cifar10", "image-overfitting", "image-separation", "image-features"])
+@pytest.mark.parametrize("name", ["image-landscape", "image-overfitting", "image-separation"])
 def test_every_profile_is_a_valid_setting(name):
     for profile in ("quick", "cpu", "paper"):
         resolve(experiment(name), profile)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from featscope.core.store import Run
-from featscope.report import built, clusters, embeddings, image_attacks, images, patch, signal
+from featscope.report import built, clusters, embeddings, image_attacks, image_features, images, patch, signal
 
 Draw = Callable[[Run], Figure]
 
@@ -18,6 +18,7 @@ FIGURES: dict[str, dict[str, Draw]] = {
     **signal.FIGURES,
     **built.FIGURES,
     **images.FIGURES,
+    **image_features.FIGURES,
     **embeddings.FIGURES,
     **image_attacks.FIGURES,
 }

@@ -139,31 +139,9 @@ def overfitting(run: Run) -> Figure:
     return figure
 
 
-def features(run: Run) -> Figure:
-    """AT Figure 4: accuracy on both reconstructed sets over epochs, and below a row of originals and of reconstructions."""
-    figure, axes = panels(2, 2, width=4.4)
-    seeds = run.spec["spec"]["seeds"]
-    for ax, method in zip(axes[0], ("standard", "adversarial"), strict=True):
-        frames = [run.part(f"fresh-{method}-{seed}").sort("step") for seed in seeds]
-        steps = frames[0]["step"].to_list()
-        for column, color, label in (("feature_NR", NON_ROBUST, "non-robust set"), ("feature_R", ROBUST, "robust set")):
-            curve_over_runs(ax, steps, [rows[column].to_list() for rows in frames], color, label)
-        curve_over_runs(ax, steps, [rows["clean_test"].to_list() for rows in frames], CLEAN, "test images")
-        ax.set_ylim(-0.03, 1.03)
-        finish(ax, f"{method} training", "epoch", "accuracy of the fresh network")
-    for ax, name in zip(axes[1], ("NR", "R"), strict=True):
-        rows = [run.tensors[f"images-{seeds[0]}/{key}"] for key in ("original", name)]
-        grid = np.concatenate([np.concatenate(list(images.permute(0, 2, 3, 1).numpy()), axis=1) for images in rows])
-        ax.imshow(grid.squeeze(), cmap="gray", vmin=0, vmax=1)
-        ax.set_axis_off()
-        ax.set_title("originals, and " + ("non-robust" if name == "NR" else "robust") + " reconstructions", fontsize=10)
-    return figure
-
-
 FIGURES: dict[str, dict[str, Callable[[Run], Figure]]] = {
     "image-separation": {"separation": separation},
     "image-landscape": {"landscape": landscape, "flatness": flatness},
     "image-landscape-cifar10": {"landscape": landscape, "flatness": flatness},
     "image-overfitting": {"overfitting": overfitting},
-    "image-features": {"features": features},
 }
