@@ -16,7 +16,7 @@ from featscope.core.errors import require, unknown
 from featscope.core.stats import mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
-from featscope.experiments.image_features import METHODS, PAPER, QUICK, SETS, References, pairs, read_sets, readers
+from featscope.experiments.image_features import INVERSION, METHODS, PAPER, QUICK, SETS, References, pairs, read_sets, readers
 from featscope.experiments.image_network import Network, both, images
 from featscope.experiments.image_training import as_fact
 from featscope.experiments.spec import Experiment, refuse_unused
@@ -36,8 +36,8 @@ class ImageInversion(References):
     }
 
     seeds: tuple[int, ...] = (0, 1)
-    images: int = Field(default=64, ge=2, description="test images that are reconstructed, drawn by seed, the same in every cell")
-    inversion: InversionSpec = InversionSpec(steps=200)
+    images: int = Field(default=48, ge=2, description="test images that are reconstructed, drawn by seed, the same in every cell")
+    inversion: InversionSpec = INVERSION.replace(steps=150)
     starts: tuple[Start, ...] = get_args(Start)
     layers: tuple[str, ...] = ("pooled", "stage4", "stage2")
     widths: tuple[int, ...] = (4, 8)

@@ -23,6 +23,8 @@ INVERTED = 0.2
 FEATURES = Need("image-features")
 #: the other starts of the inversion, on fewer images, because they only ask whether the start decides
 STARTS = {start: Need("image-features", {"inversion.start": start, "images": 100}) for start in ("grey", "black", "image")}
+#: from noise in a tenth of the step, which ends at a larger feature error
+SMALL_STEPS = Need("image-features", {"inversion.step_size": 0.05, "images": 100})
 
 CONDITIONS = (
     f"every network reaches {REACHED:g} of the printed clean accuracy, the adversarially trained ones {REACHED:g} of the printed robust accuracy",
