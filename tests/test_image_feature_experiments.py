@@ -91,13 +91,22 @@ def test_the_features_experiment_fills_the_table_from_shared_networks(tmp_path):
             assert own["start"] == "noise"
     assert set(figures(done)) == {"features", "table", "reconstructions"}
     for reading in CLAIMS[0].readings + CLAIMS[1].readings:
-        finding = reading.judge({"run": done})
+        finding = reading.judge({"run": done, "tested": done})
         assert finding.verdict is Verdict.OUT_OF_SCOPE
         assert any("clean_test" in text for text in finding.evidence["unmet"])
 
 
 def _read(done: Run, seed: int, reader: str, name: str) -> dict[str, Any]:
     return next(r for r in done.part(f"read-{seed}").to_dicts() if r["reader"] == reader and r["set"] == name)
+
+
+@pytest.mark.usefixtures("small_mnist")
+def test_nothing_is_attacked_where_that_is_not_asked(tmp_path):
+    plan, store = experiment("image-features"), Store(tmp_path / "runs")
+    done = run(plan, resolve(plan, "quick", {**TINY, "seeds": [0, 1], "attacked": 0}), store)
+    assert set(done.summary["table"]["adversarial"]) == {"clean_test", "feature_NR", "feature_R"}
+    assert "robust_test" not in done.part("tested-adversarial-0").columns
+    assert set(figures(done)) == {"features", "table", "reconstructions"}
 
 
 @pytest.mark.usefixtures("small_mnist")
@@ -179,7 +188,12 @@ def _cells(std_nr: float, std_r: float, adv_nr: float, adv_r: float, spread: flo
 
 
 def _verdicts(run: Run) -> dict[str, Verdict]:
-    return {f"{c.id} {r.name}": r.judge({"run": run}).verdict for c in CLAIMS for r in c.readings if r.needs["run"] == images.FEATURES}
+    return {
+        f"{c.id} {r.name}": r.judge({"run": run, "tested": run}).verdict
+        for c in CLAIMS
+        for r in c.readings
+        if r.needs["run"] == images.FEATURES
+    }
 
 
 def test_the_printed_table_holds_and_its_reverse_fails():
@@ -203,7 +217,7 @@ def test_a_wide_spread_of_differences_is_inconclusive():
 def test_networks_or_sets_that_fall_short_are_out_of_scope_with_the_number(short):
     run_ = FakeRun(_cells(0.8811, 0.4461, 0.3949, 0.6919), **short)
     assert set(_verdicts(run_).values()) == {Verdict.OUT_OF_SCOPE}
-    unmet = CLAIMS[0].readings[0].judge({"run": run_}).evidence["unmet"]
+    unmet = CLAIMS[0].readings[0].judge({"run": run_, "tested": run_}).evidence["unmet"]
     assert any(f"{next(iter(short.values())):.3f}" in text for text in unmet)
 
 

@@ -89,7 +89,9 @@ class ImageFeatures(References):
     }
 
     attacked: int = Field(
-        default=1000, ge=1, description="test images on which the table's robust accuracy is counted, the same for every seed"
+        default=1000,
+        ge=0,
+        description="test images on which the table's robust accuracy is counted, the same for every seed; 0: not counted",
     )
     attack_steps: int = Field(default=20, ge=1, description="steps of that PGD")
 
@@ -148,18 +150,19 @@ def _curve(fresh: Network, sets: Mapping[str, Inverted]) -> Rows:
     return rows
 
 
-def _tested(spec: ImageFeatures, folder: Folder, method: str, network: Network, test: ImageBatch) -> dict[str, float]:
-    """Clean accuracy on the network's test images and robust accuracy on ``test``, measured once."""
+def _tested(spec: ImageFeatures, folder: Folder, method: str, network: Network, test: ImageBatch) -> dict[str, Any]:
+    """Clean accuracy on the network's test images and robust accuracy on the images of ``test``, if any are to be attacked; measured once."""
     part = folder.part(f"tested/{method}/{network.seed}")
     saved = part.load()
-    if saved is None:
+    if saved is not None:
+        return saved.rows[0]
+    row: dict[str, Any] = {"method": method, "seed": network.seed, "clean_test": network.rows[-1]["clean_test"]}
+    if spec.attacked:
         threat, rng = spec.adversarial.attack.threat(), stream(network.seed, "tested", method)
-        row = {"method": method, "seed": network.seed, "clean_test": network.rows[-1]["clean_test"]}
         row |= {"clean_attacked": accuracy(network.last, test), "attacked": len(test.y), "eps": threat.eps, "steps": spec.attack_steps}
         row["robust_test"] = robust_accuracy(network.last, test, threat, spec.attack_steps, rng)
-        part.save(0, True, [row], {})
-        return row
-    return saved.rows[0]
+    part.save(0, True, [row], {})
+    return row
 
 
 def run(spec: ImageFeatures, folder: Folder) -> Json:
@@ -168,8 +171,8 @@ def run(spec: ImageFeatures, folder: Folder) -> Json:
     sets = {seed: reconstruct(spec, folder, seed) for seed in spec.seeds}
     nets = both(spec.network, spec.adversarial, spec.seeds, folder)
     by_seed = {seed: {method: nets[method][i] for method in METHODS} for i, seed in enumerate(spec.seeds)}
-    test = images(spec.network, "test", spec.attacked, 0)
-    cells: dict[str, dict[str, list[float]]] = {method: {key: [] for key in COLUMNS} for method in METHODS}
+    test = images(spec.network, "test", max(spec.attacked, 1), 0)
+    cells: dict[str, dict[str, list[float]]] = {method: {} for method in METHODS}
     read: dict[str, list[float]] = {}
     errors: dict[str, list[float]] = {name: [] for name in SETS}
     for seed, other in pairs(spec.seeds):
@@ -184,7 +187,8 @@ def run(spec: ImageFeatures, folder: Folder) -> Json:
             folder.add(f"curve/{method}/{seed}", curve)
             last = {**_tested(spec, folder, method, by_seed[other][method], test), **{k: curve[-1][k] for k in COLUMNS[2:]}}
             for key in COLUMNS:
-                cells[method][key].append(last[key])
+                if key in last:
+                    cells[method].setdefault(key, []).append(last[key])
     return _summary(spec, cells, read, errors)
 
 

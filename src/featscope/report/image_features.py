@@ -39,6 +39,8 @@ def table(run: Run) -> Figure:
     for ax, method in zip(axes[0], METHODS, strict=True):
         cells, printed = run.summary["table"][method], run.summary["printed"]
         for place, (key, color) in enumerate(zip(columns, (CLEAN, GREY, NON_ROBUST, ROBUST), strict=True)):
+            if key not in cells:
+                continue
             mean, ends = cells[key]["mean"], cells[key]["interval"]
             ax.bar(place, mean, 0.7, color=color)
             if ends is not None:
