@@ -36,8 +36,8 @@ class ImageInversion(References):
     }
 
     seeds: tuple[int, ...] = (0, 1)
-    images: int = Field(default=48, ge=2, description="test images that are reconstructed, drawn by seed, the same in every cell")
-    inversion: InversionSpec = INVERSION.replace(steps=150)
+    images: int = Field(default=32, ge=2, description="test images that are reconstructed, drawn by seed, the same in every cell")
+    inversion: InversionSpec = INVERSION.replace(steps=100)
     starts: tuple[Start, ...] = get_args(Start)
     layers: tuple[str, ...] = ("pooled", "stage4", "stage2")
     widths: tuple[int, ...] = (4, 8)

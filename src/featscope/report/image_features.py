@@ -19,7 +19,7 @@ NAMES = {"NR": "non-robust", "R": "robust"}
 
 def curves(run: Run) -> Figure:
     """Figures 4 and 5: accuracy on both reconstructed sets over epochs; standard training above, adversarial training below."""
-    figure, axes = panels(2, 1, width=5.2)
+    figure, axes = panels(2, 1, width=6.4)
     seeds = run.spec["spec"]["seeds"]
     for ax, method in zip(axes[:, 0], METHODS, strict=True):
         frames = [run.part(f"curve-{method}-{seed}").sort("step") for seed in seeds]
@@ -28,7 +28,8 @@ def curves(run: Run) -> Figure:
             curve_over_runs(ax, steps, [rows[f"feature_{name}"].to_list() for rows in frames], color, f"{NAMES[name]} features")
         curve_over_runs(ax, steps, [rows["clean_test"].to_list() for rows in frames], CLEAN, "test images", linestyle=":")
         ax.set_ylim(-0.03, 1.03)
-        finish(ax, f"{method} training, {run.spec['spec']['network']['dataset']}", "epoch", "feature learning accuracy")
+        finish(ax, f"{method} training, {run.spec['spec']['network']['dataset']}", "epoch", "feature learning accuracy", legend=False)
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)
     return figure
 
 
@@ -48,10 +49,10 @@ def table(run: Run) -> Figure:
                 ax.plot([place, place], [low, high], color="black", linewidth=1.2)
             if printed is not None:
                 ax.plot([place - 0.45, place + 0.45], [printed[method][key]] * 2, color="black", linewidth=1.4, linestyle=":")
-            ax.text(place + 0.04, mean + 0.015, f"{mean:.3f}", fontsize=8)
         ax.plot([], [], color="black", linewidth=1.2, label="95 % over seeds")
         ax.plot([], [], color="black", linestyle=":", label="printed")
-        ax.set_xticks(range(len(columns)), list(columns.values()), fontsize=8)
+        labels = [f"{title}\n{cells[key]['mean']:.3f}" if key in cells else f"{title}\n–" for key, title in columns.items()]
+        ax.set_xticks(range(len(columns)), labels, fontsize=8)
         ax.set_ylim(0, 1.12)
         finish(ax, f"{method} training", "", "accuracy")
     return figure
@@ -68,7 +69,7 @@ def reconstructions(run: Run, count: int = 10) -> Figure:
     first = {label: labels.index(label) for label in sorted(set(labels))}
     chosen = list(first.values())[:count]
     keys = {"original": f"originals-{seed}/x", "non-robust\nfeatures": f"invert-NR-{seed}/x", "robust\nfeatures": f"invert-R-{seed}/x"}
-    figure, axes = panels(3, 1, width=8.0, height=1.0)
+    figure, axes = panels(3, 1, width=8.0, height=0.85)
     for ax, (title, key) in zip(axes[:, 0], keys.items(), strict=True):
         ax.imshow(_strip(run.tensors[key][chosen]), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
         _bare(ax, title)
