@@ -40,7 +40,7 @@ class ImageInversion(References):
     inversion: InversionSpec = INVERSION.replace(steps=100)
     starts: tuple[Start, ...] = get_args(Start)
     layers: tuple[str, ...] = ("pooled", "stage4", "stage2")
-    widths: tuple[int, ...] = (4, 8)
+    widths: tuple[int, ...] = (8, 4)
 
     @field_validator("starts", "layers", "widths")
     @classmethod
