@@ -126,7 +126,11 @@ EXPERIMENTS = (
         shows="AT §6.2: feature accuracies over inversion start × layer × width of the networks, all cells",
         spec=ImageInversion,
         run=run,
-        takes={"quick": "1 min", "cpu": "not measured", "paper": "not measured; a GPU job"},
+        takes={
+            "quick": "not measured",
+            "cpu": "3 min at width 8, besides the networks; width 4 not measured",
+            "paper": "not measured; a GPU job",
+        },
         needs_data=("mnist",),
     ),
 )
