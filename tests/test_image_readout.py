@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from torch import nn
 
 from featscope.attacks.curve import robust_curve
-from featscope.attacks.feature import Encoder
 from featscope.attacks.pgd import PGD
 from featscope.attacks.readout import OwnLoss, ReadOut
 from featscope.attacks.threat import Threat
@@ -19,6 +18,7 @@ from featscope.core.pullback import linearise
 from featscope.core.streams import stream
 from featscope.dynamics.epochs import pack
 from featscope.images.groupings import grouping
+from featscope.nets.classifier import Representation
 from featscope.nets.fold import fold
 from image_task import task, trained
 
@@ -162,12 +162,12 @@ def test_own_loss_attack_is_judged_by_the_read_out_and_leaves_the_network_alone(
 def test_the_encoder_is_the_representation_and_folds():
     net = trained()
     x, _ = task(5, 4)
-    copy = fold(Encoder(net), x[:2])
+    copy = fold(Representation(net), x[:2])
     assert copy.folded > 0
     torch.testing.assert_close(copy.model(x), net.represent(x).detach(), rtol=1e-4, atol=1e-5)
-    assert torch.equal(Encoder(net, "stem")(x), net.represent(x, "stem"))
+    assert torch.equal(Representation(net, "stem")(x), net.represent(x, "stem"))
     with pytest.raises(BadInput, match="layer"):
-        Encoder(net, "stemm")
+        Representation(net, "stemm")
 
 
 def test_bad_read_outs_are_refused():

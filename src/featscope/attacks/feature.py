@@ -9,28 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
-from featscope.core.errors import require, require_at_least, unknown
+from featscope.core.errors import require, require_at_least
 from featscope.core.losses import Loss
 from featscope.core.pullback import Model
-from featscope.nets.classifier import REPRESENTATION, ImageClassifier
-
-
-class Encoder(nn.Module):
-    """The map G as a network of its own, x ↦ G(x) (N, ·), so that it can be folded."""
-
-    def __init__(self, net: ImageClassifier, layer: str = REPRESENTATION) -> None:
-        super().__init__()
-        if layer not in net.layers:
-            raise unknown("layer", layer, net.layers)
-        self.net, self.layer = net, layer
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The representation at the layer."""
-        return self.net.represent(x, self.layer)
 
 
 def feature_distance(target: Tensor) -> Loss:

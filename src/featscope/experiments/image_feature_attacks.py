@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from featscope.attacks.feature import Encoder, FeaturePGD, target_rate
+from featscope.attacks.feature import FeaturePGD, target_rate
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
 from featscope.core.pullback import Model
@@ -27,7 +27,7 @@ from featscope.experiments.image_network import ADVERSARIAL, CIFAR_ADVERSARIAL, 
 from featscope.experiments.image_training import as_fact
 from featscope.experiments.spec import Experiment, Spec
 from featscope.images.datasets import load
-from featscope.nets.classifier import REPRESENTATION, ImageClassifier
+from featscope.nets.classifier import REPRESENTATION, ImageClassifier, Representation
 from featscope.nets.fold import fold
 
 DatasetName = Literal["mnist", "cifar10"]
@@ -118,7 +118,7 @@ def search(
     reference: ImageClassifier, x: Tensor, target: Tensor, threat: Threat, spec: ImageFeatureAttacks, rng: torch.Generator
 ) -> Tensor:
     """Perturbations whose features under ``reference`` are near those of ``target`` images, searched on a folded copy."""
-    encoder = fold(Encoder(reference, spec.layer), x[:2]).model
+    encoder = fold(Representation(reference, spec.layer), x[:2]).model
     parts = []
     for image, aim in zip(torch.split(x, 100), torch.split(target, 100), strict=True):
         attack = FeaturePGD(encoder, aim, spec.steps)

@@ -24,7 +24,7 @@ from featscope.core.store import Part, canonical
 from featscope.core.streams import stream
 from featscope.core.value import Value
 from featscope.dynamics.trajectory import trajectory
-from featscope.nets.classifier import REPRESENTATION, ImageClassifier, Representation
+from featscope.nets.classifier import REPRESENTATION, Representation
 from featscope.nets.fold import fold
 
 Start = Literal["noise", "grey", "black", "image"]
@@ -105,10 +105,10 @@ def _gradient(represent: nn.Module, x: Tensor, target: Tensor) -> tuple[Tensor, 
     return gradient, (size / scale)[:, 0]
 
 
-def invert(net: ImageClassifier, x: Tensor, y: Tensor, spec: InversionSpec, seed: int = 0, keep: Part | None = None) -> Inverted:
+def invert(net: nn.Module, x: Tensor, y: Tensor, spec: InversionSpec, seed: int = 0, keep: Part | None = None) -> Inverted:
     """Reconstruct all images in batches, through the one loop, so that an interrupted inversion goes on where it was saved.
 
-    The search runs on a folded copy of the network up to the layer; errors are measured on the network itself.
+    ``net`` is one of our networks or any other; the search runs on a folded copy of it up to the layer where that can be made; errors are measured on the network itself.
     """
     with in_mode(net, "eval"), torch.no_grad():
         represent = Representation(net, spec.layer)

@@ -88,17 +88,33 @@ class ImageClassifier(nn.Module):
 
 
 class Representation(nn.Module):
-    """The map G: a network up to one of its stages, as a module of its own, so that it can be traced and folded."""
+    """The map G: a network up to one of its layers, x ↦ (N, ·), as a module of its own.
 
-    def __init__(self, net: ImageClassifier, layer: str = REPRESENTATION) -> None:
+    Of our networks a layer is a stage, and the module can be traced and folded. Of any other network it is a submodule by its name in `named_modules`,
+    whose output is read while the whole network runs.
+    """
+
+    def __init__(self, net: nn.Module, layer: str = REPRESENTATION) -> None:
         super().__init__()
-        if layer not in net.stages:
-            raise unknown("layer", layer, net.layers)
+        names = net.layers if isinstance(net, ImageClassifier) else tuple(name for name, _ in net.named_modules() if name)
+        if layer not in names:
+            raise unknown("layer", layer, names)
         self.net, self.layer = net, layer
 
     def forward(self, x: Tensor) -> Tensor:
         """G(x)."""
-        return self.net.represent(x, self.layer)
+        return self.net.represent(x, self.layer) if isinstance(self.net, ImageClassifier) else self._listen(x)
+
+    def _listen(self, x: Tensor) -> Tensor:
+        heard: list[Tensor] = []
+        ear = self.net.get_submodule(self.layer).register_forward_hook(lambda module, inputs, output: heard.append(output))
+        try:
+            self.net(x)
+        finally:
+            ear.remove()
+        one = len(heard) == 1 and isinstance(heard[0], Tensor)
+        require(one, "a layer must run once and return a tensor", f"{self.layer}: {len(heard)} calls", "name another layer")
+        return heard[0].flatten(1)
 
 
 class GlobalMean(nn.Module):

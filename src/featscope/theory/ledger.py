@@ -38,9 +38,10 @@ Entry = dict[str, Any]
 
 
 def data_of(claim: Claim) -> list[str]:
-    """The data sets that the claim's experiments need."""
-    plans = [experiment(need.experiment) for reading in claim.readings for need in reading.needs.values()]
-    return sorted({name for plan in plans for name in plan.needs_data})
+    """The data sets that the claim's experiments need; a need that overrides the data set needs that one too."""
+    needs = [need for reading in claim.readings for need in reading.needs.values()]
+    fixed = {name for need in needs for name in experiment(need.experiment).needs_data}
+    return sorted(fixed | {need.overrides["dataset"] for need in needs if "dataset" in need.overrides})
 
 
 def lacks(claim: Claim) -> list[str]:
