@@ -37,7 +37,7 @@ PRINTED = {
 }
 COLUMNS = ("clean_test", "robust_test", "feature_NR", "feature_R")
 
-#: The paper gives neither optimiser nor steps. Of the step sizes .02 to .5 this one leaves the smallest feature error on an adversarially trained network (docs/images.md).
+#: The paper gives neither optimiser nor steps. Of the step sizes .02 to .5 this one leaves the smallest feature error on an adversarially trained network (docs/images-at.md).
 INVERSION = InversionSpec(steps=400, step_size=0.5)
 
 #: what `quick` changes in the networks

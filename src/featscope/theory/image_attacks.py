@@ -1,6 +1,6 @@
 """Claims that attacks on networks of real images decide: AT-T2 (Table 2) and FA-F3mc (Figure 3, middle and right).
 
-What is compared is paired by seed, and the interval is Student's over seeds. The rules were written before the `cpu` runs were made (docs/images.md).
+What is compared is paired by seed, and the interval is Student's over seeds. The rules were written before the `cpu` runs were made (docs/images-at.md, docs/images-fa.md).
 """
 
 from __future__ import annotations
