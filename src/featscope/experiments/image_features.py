@@ -229,7 +229,7 @@ EXPERIMENTS = (
         shows="AT Table 1, Figures 4, 5 and the images of Figure 1: accuracy on robust and non-robust features over standard and adversarial training",
         spec=ImageFeatures,
         run=run,
-        takes={"quick": "not measured", "cpu": "7 min, and 26 min for its six networks", "paper": "not measured; a GPU job"},
+        takes={"quick": "1 min", "cpu": "7 min, and 26 min for its six networks", "paper": "not measured; a GPU job"},
         revision=2,
         needs_data=("mnist",),
     ),

@@ -167,7 +167,7 @@ EXPERIMENT = Experiment(
     shows="one network trained on real images, with its epochs kept; other experiments share it",
     spec=ImageNetwork,
     run=run,
-    takes={"quick": "1 min", "cpu": "3 min standard, 8 min adversarial", "paper": "not measured; a GPU job"},
+    takes={"quick": "1 min", "cpu": "2 min standard, 7 min adversarial", "paper": "not measured; a GPU job"},
     needs_data=("mnist",),
 )
 EXPERIMENTS = (EXPERIMENT,)
