@@ -109,7 +109,8 @@ class ImageFeatureAttacks(Spec):
 def draw(dataset: str, source: int, target: int, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Test images X of the source class, the same for every seed, and for each a random X′ of the target class, drawn by seed."""
     test = load(dataset, "test")
-    picked, pool = (test.y == source).nonzero()[:, 0][:count], (test.y == target).nonzero()[:, 0]
+    own, pool = ((test.y == label).nonzero()[:, 0] for label in (source, target))
+    picked = own[torch.randperm(len(own), generator=stream(0, "source", source))[:count]].sort().values
     drawn = pool[torch.randint(0, len(pool), (len(picked),), generator=stream(seed, "target", source, target))]
     return test.batch(picked).x, test.batch(drawn).x
 
@@ -248,6 +249,7 @@ EXPERIMENTS = (
         spec=ImageFeatureAttacks,
         run=run,
         takes={"quick": "1 min", "cpu": "3 min, and 25 min for networks that other experiments share", "paper": "not measured; a GPU job"},
+        revision=2,
         needs_data=("mnist", "cifar10"),
     ),
 )

@@ -142,7 +142,7 @@ def _watch(spec: ImageLandscape, seed: int, test: ImageBatch) -> Watch:
     def watch(net: nn.Module, train: ImageBatch) -> dict[str, float | Tensor]:
         row: dict[str, float | Tensor] = {}
         for name, images in zip(SETS, (train, test), strict=True):
-            x, y = Trainer.first(images, spec.measured)
+            x, y = Trainer.some(images, spec.measured)
             quick = fold(net, x[:2]).model
             found = landscape(quick, x, y, threat, spec.watched, spec.steps, stream(seed, "landscape", name))
             row.update({f"{key}_{name}": value for key, value in _risks(quick, images, spec, stream(seed, "risk", name)).items()})
@@ -158,7 +158,7 @@ def _watch(spec: ImageLandscape, seed: int, test: ImageBatch) -> Watch:
 
 def _risks(net: nn.Module, images: ImageBatch, spec: ImageLandscape, rng: torch.Generator) -> dict[str, float]:
     """Clean and adversarial loss over the attacked images (appendix E's risks), the second the largest that PGD finds within ε."""
-    x, y = Trainer.first(images, spec.attacked)
+    x, y = Trainer.some(images, spec.attacked)
     threat = spec.training.attack.threat()
     with torch.no_grad():
         clean = functional.cross_entropy(net(x), y)
@@ -173,7 +173,7 @@ def _over_radii(spec: ImageLandscape, seed: int, net: nn.Module, train: ImageBat
     rows: Rows = []
     tensors: dict[str, Tensor] = {}
     for name, images in zip(SETS, (train, test), strict=True):
-        x, y = Trainer.first(images, spec.measured)
+        x, y = Trainer.some(images, spec.measured)
         quick = fold(net, x[:2]).model
         found = landscape(quick, x, y, threat, spec.radii, spec.steps, stream(seed, "radii", name))
         unbounded, _ = largest_change(quick, x, y, free, spec.radii, spec.steps, stream(seed, "free", name))
@@ -262,7 +262,7 @@ EXPERIMENTS = (
         spec=ImageLandscape,
         run=run,
         takes={"quick": "1 min", "cpu": "12 min", "paper": "not measured; a GPU job"},
-        revision=2,
+        revision=3,
         needs_data=("mnist",),
     ),
     Experiment(
@@ -272,6 +272,7 @@ EXPERIMENTS = (
         spec=CifarLandscape,
         run=run,
         takes={"quick": "1 min", "cpu": "6 min", "paper": "not measured; a GPU job"},
+        revision=2,
         needs_data=("cifar10",),
     ),
 )
