@@ -228,8 +228,9 @@ def figure(gaps, clean=0.9, fooled=0, seeds=3):
             base = clean * (1 - radius / 4)
             line = dict.fromkeys(CURVES, base + (gaps[s][i - 1] if i else 0.0)) | {"binary": base, "binary_last": base}
             rows.append({"part": f"curve-mnist-{s}", "radius": radius, **line, "net": None, "images": None, "fooled": None})
-    empty = dict.fromkeys(("radius", *CURVES))
-    rows += [{"part": "check-mnist-0", **empty, "net": n, "images": 100, "fooled": f} for n, f in (("binary", 0), ("fine", fooled))]
+    empty = dict.fromkeys(CURVES)
+    looks = [("binary", 0.5, 0), ("binary", 1.0, 0), ("fine", 0.5, 0), ("fine", 1.0, fooled)]
+    rows += [{"part": "check-mnist-0", **empty, "radius": r, "net": n, "images": 100, "fooled": f} for n, r, f in looks]
     return {"run": Fake(rows, {"seeds": list(range(seeds))}, {})}
 
 

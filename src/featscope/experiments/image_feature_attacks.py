@@ -104,6 +104,9 @@ class ImageFeatureAttacks(Spec):
         require(len(self.seeds) >= 2, "attacked networks must not be the references", f"{len(self.seeds)} seed", "use two seeds or more")
         proper = len(self.pairs) > 0 and all(a != b and {a, b} <= set(range(10)) for a, b in self.pairs)
         require(proper, "pairs are of two different classes from 0 to 9", f"pairs={self.pairs}", "use for example [[3, 5]]")
+        for name in self.datasets:
+            task: FeatureTask = getattr(self, name)
+            task.network.net.require_layer(self.layer)
 
 
 def draw(dataset: str, source: int, target: int, count: int, seed: int) -> tuple[Tensor, Tensor]:

@@ -78,6 +78,7 @@ class References(Spec):
         require(len(self.seeds) > 1, "a reference and a fresh network need two seeds", f"seeds={self.seeds}", "give --seeds 2 or more")
         require(self.adversarial.method != "standard", "adversarial training is not standard training", "standard", "set its method")
         refuse_unused(self, "set seeds; each network has one of them", "network.seeds")
+        self.network.net.require_layer(self.inversion.layer)
 
 
 class ImageFeatures(References):

@@ -12,10 +12,9 @@ from typing import Any, ClassVar, get_args
 
 from pydantic import Field, field_validator
 
-from featscope.core.errors import require, unknown
+from featscope.core.errors import require
 from featscope.core.stats import mean_interval
 from featscope.core.store import Folder, Json, Rows
-from featscope.core.streams import stream
 from featscope.experiments.image_features import INVERSION, METHODS, PAPER, QUICK, SETS, References, pairs, read_sets, readers
 from featscope.experiments.image_network import Network, both, images
 from featscope.experiments.image_training import as_fact
@@ -52,10 +51,8 @@ class ImageInversion(References):
         """The layers are the network's; start, layer and width come from the lists."""
         super().model_post_init(context)
         refuse_unused(self, "set starts, layers and widths", "inversion.start", "inversion.layer")
-        known = self.network.net.build(stream(0, "init")).layers
         for layer in self.layers:
-            if layer not in known:
-                raise unknown("layer", layer, known)
+            self.network.net.require_layer(layer)
 
 
 def _cell(

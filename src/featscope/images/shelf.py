@@ -91,19 +91,21 @@ def read_manifest(name: str, title: str, root: Path, *keys: str) -> dict[str, An
 
 
 def put(root: Path, name: str, source: str, write: Callable[[Path], dict[str, Any]]) -> Path:
-    """Let ``write`` fill a folder and return its manifest; the folder appears under ``name`` when all is written."""
-    place, partial = root / name, root / f"{name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
+    """Let ``write`` fill a folder and return its manifest; the folder appears under ``name`` when all is written, and what was there goes in one move."""
+    place, partial, old = root / name, root / f"{name}.partial", root / f"{name}.old"
+    for left in (partial, old):
+        shutil.rmtree(left, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
         write_json(partial / "manifest.json", {"format": FORMAT, **write(partial)})
         write_json(partial / "source.json", {"source": source})
         if place.exists():
-            shutil.rmtree(place)
+            place.rename(old)
         partial.rename(place)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+    shutil.rmtree(old, ignore_errors=True)
     return place
 
 

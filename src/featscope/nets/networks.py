@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from pydantic import Field
 
+from featscope.core.errors import unknown
 from featscope.core.value import Value
 from featscope.nets.classifier import ImageClassifier, initialise
 from featscope.nets.lenet import lenet5
@@ -29,6 +30,17 @@ class NetworkSpec(Value):
     side: int = Field(default=32, ge=4)
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The names at which its representation can be read; they do not depend on the width."""
+        narrow = self if self.architecture == "lenet5" else self.replace(width=2, widen=1)
+        return narrow.build(torch.Generator()).layers
+
+    def require_layer(self, name: str) -> None:
+        """Refuse a layer that the network does not have."""
+        if name not in self.layers:
+            raise unknown("layer", name, self.layers)
 
     def build(self, rng: torch.Generator) -> ImageClassifier:
         """The network with weights drawn from ``rng``."""

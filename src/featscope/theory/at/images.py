@@ -164,6 +164,7 @@ CLAIMS: tuple[Claim, ...] = (
                 for start, need in STARTS.items()
                 for r in _three(need, f"-{start}", f"after training, inversion from {start}", at_the_end)
             ),
+            *_three(SMALL_STEPS, "-small-steps", "after training, inversion from noise in steps of .05", at_the_end),
         ),
     ),
     Claim(

@@ -9,7 +9,8 @@ from featscope.core.stats import mean_interval
 from featscope.core.store import Run
 from featscope.images.catalogue import CLIP, ENCODERS
 from featscope.theory.claim import CONSTANT, Claim, Finding, Judge, Need, Runs, at_least, at_most, out_of_scope
-from featscope.theory.fa.tools import claim, over, reading, seeds
+from featscope.theory.fa.tools import claim, reading, seeds
+from featscope.theory.parts import above, spread
 
 EMBEDDINGS = Need("image-embeddings")
 #: E.1 (Figure 9) calls features with this cosine nearly orthogonal, and no larger one
@@ -57,7 +58,7 @@ def _uniform(net: str, kind: str, stage: str, literal: bool = False) -> Judge:
         ratios = [row[f"{net}_{wanted}_min"] / row[f"{net}_{wanted}_other_max"] for row in rows]
         shown = {key: run.summary["heads"][f"{kind}-{stage}"][net][key] for key in ("own", "half", "other", "test_own", "test_half")}
         dead = {f"dead_{key}": [row[f"{net}_dead_{key}"] for row in rows] for key in ("share", "weights")}
-        finding = at_least(over(ratios), CONSTANT, ratios=ratios, **shown, **dead)
+        finding = at_least(spread(ratios), CONSTANT, ratios=ratios, **shown, **dead)
         return _judged([*_not_clip(run, literal), *_foreign_size(run), *_unlearned(rows, net)], finding)
 
     return judge
@@ -71,7 +72,7 @@ def _larger(kind: str, stage: str) -> Judge:
         rows = _rows(run, f"table-{kind}-{stage}")
         gaps = [row["binary_same_gap"] for row in rows]
         images = [row["binary_images_same_gap"] for row in rows]
-        finding = at_least(over(gaps), 0.0, gaps=gaps, gaps_of_image_averages=images)
+        finding = above(spread(gaps), 0.0, gaps=gaps, gaps_of_image_averages=images)
         return _judged([*_foreign_size(run), *_unlearned(rows, "binary")], finding)
 
     return judge
@@ -85,7 +86,7 @@ def _higher(kind: str, literal: bool = False) -> Judge:
         rows = _rows(run, f"correlation-{kind}")
         gaps = [row["same"] - row["cross"] for row in rows]
         numbers = {key: [row[key] for row in rows] for key in ("same", "cross", "same_low", "cross_high")}
-        return _judged([*_not_clip(run, literal), *_foreign_size(run)], at_least(mean_interval(gaps), 0.0, gaps=gaps, **numbers))
+        return _judged([*_not_clip(run, literal), *_foreign_size(run)], above(mean_interval(gaps), 0.0, gaps=gaps, **numbers))
 
     return judge
 
@@ -97,7 +98,7 @@ def _blocks(kind: str) -> Judge:
         run = runs["run"]
         rows = _rows(run, f"correlation-{kind}")
         below = [row["blocks_below"] for row in rows]
-        return _judged(_foreign_size(run), at_least(over([row["block_margin"] for row in rows]), 0.0, blocks_below=below))
+        return _judged(_foreign_size(run), above(spread([row["block_margin"] for row in rows]), 0.0, blocks_below=below))
 
     return judge
 
@@ -106,7 +107,7 @@ def _orthogonal(kind: str, key: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         values = [row[key] for row in _rows(run, f"correlation-{kind}")]
-        return _judged(_foreign_size(run), at_most(over(values), NEARLY_ORTHOGONAL, by_seed=values))
+        return _judged(_foreign_size(run), at_most(spread(values), NEARLY_ORTHOGONAL, by_seed=values))
 
     return judge
 

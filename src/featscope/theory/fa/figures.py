@@ -8,7 +8,8 @@ import numpy as np
 
 from featscope.core.store import Run
 from featscope.theory.claim import CONSTANT, Claim, Finding, Judge, Runs, at_least, exactly
-from featscope.theory.fa.tools import ABLATIONS, FIG2, FIG3, certified, claim, explained, over, reading, seeds
+from featscope.theory.fa.tools import ABLATIONS, FIG2, FIG3, certified, claim, explained, reading, seeds
+from featscope.theory.parts import spread
 
 #: Robust accuracy read off the published Figure 3 (left) at radii; a reading is good to about PLOT in radius.
 PUBLISHED = {
@@ -26,7 +27,7 @@ def _uniform(net: str) -> Judge:
         run = runs["run"]
         rows = [run.part(f"table-{seed}").to_dicts()[0] for seed in seeds(run)]
         ratios = [row[f"{net}_min"] / row[f"{net}_other_max"] for row in rows]
-        return at_least(over(ratios), CONSTANT, ratios=ratios, summary=run.summary[net])
+        return at_least(spread(ratios), CONSTANT, ratios=ratios, summary=run.summary[net])
 
     return judge
 

@@ -22,12 +22,12 @@ from featscope.theory.fa.tools import (
     explained,
     falls,
     last,
-    over,
     persists,
     reading,
     scoped,
     seeds,
 )
+from featscope.theory.parts import spread
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "Ω(1/η) ≤ T ≤ exp(Õ(√k))")
 TALK = ("σ_w² = 1/d", "σ_b² = 1/d²", "η = Θ(d^−½)", "T = poly(d)")
@@ -81,7 +81,9 @@ def _deviation_paper(net: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         rows = last(run, net)
-        found = at_most(over([row["deviation"] / row["lambda_mean"] for row in rows]), SMALL, deviation=[row["deviation"] for row in rows])
+        found = at_most(
+            spread([row["deviation"] / row["lambda_mean"] for row in rows]), SMALL, deviation=[row["deviation"] for row in rows]
+        )
         return scoped(run, explained(found, lambdas=[row["lambda_mean"] for row in rows]))
 
     return judge
@@ -92,7 +94,7 @@ def _deviation_regime(net: str) -> Judge:
         run = runs["run"]
         rows = last(run, net)
         shares = [row["deviation"] / row["lambda_mean"] for row in rows]
-        found = at_most(over(shares), SMALL, deviation=[row["deviation"] for row in rows], lambdas=[row["lambda_mean"] for row in rows])
+        found = at_most(spread(shares), SMALL, deviation=[row["deviation"] for row in rows], lambdas=[row["lambda_mean"] for row in rows])
         return _window(run, found, net == "fine")
 
     return judge

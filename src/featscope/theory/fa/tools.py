@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -72,11 +72,6 @@ def path(run: Run, name: str) -> pl.DataFrame:
 def last(run: Run, name: str) -> list[Mapping[str, Any]]:
     """The last row of each seed."""
     return [run.part(f"{name}-{seed}").to_dicts()[-1] for seed in seeds(run)]
-
-
-def over(values: Sequence[float]) -> Interval:
-    """The mean of a number over seeds, with their range as its interval: a bound must hold for every seed (docs/claims.md)."""
-    return Interval(sum(values) / len(values), min(values), max(values))
 
 
 def falls(run: Run, sweep: str, key: str, **evidence: Any) -> Finding:

@@ -19,11 +19,11 @@ from featscope.theory.fa.tools import (
     claim,
     falls,
     last,
-    over,
     path,
     reading,
     scoped,
 )
+from featscope.theory.parts import spread
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "t ≤ T₀ = exp(Õ(√k))")
 
@@ -125,7 +125,7 @@ def _near_one(name: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         ratios = [row["lambda_ratio"] for row in last(run, name)]
-        return scoped(run, at_most(over([r - 1 for r in ratios]), SMALL, ratios=ratios))
+        return scoped(run, at_most(spread([r - 1 for r in ratios]), SMALL, ratios=ratios))
 
     return judge
 
@@ -138,7 +138,7 @@ def _gap(name: str) -> Judge:
         rows = last(run, name)
         shares = [(row["margin_max"] - row["margin_min"]) / row["margin_max"] for row in rows]
         gaps = [row["margin_max"] - row["margin_min"] for row in rows]
-        return scoped(run, at_most(over(shares), SMALL, gaps=gaps, margins=[[row["margin_min"], row["margin_max"]] for row in rows]))
+        return scoped(run, at_most(spread(shares), SMALL, gaps=gaps, margins=[[row["margin_min"], row["margin_max"]] for row in rows]))
 
     return judge
 
