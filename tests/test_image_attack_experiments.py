@@ -258,7 +258,7 @@ def test_one_radius_below_is_enough_to_fail_everywhere(attack):
 def test_stronger_attacks_may_find_little_more(fooled, verdict):
     found = reading("FA-F3mc", "mnist-searched").judge(figure(UP, fooled=fooled))
     assert found.verdict == verdict
-    assert found.evidence["decided_by"] == ("fine" if fooled else "binary")
+    assert found.evidence["decided_by"] == ("fine at 1" if fooled else "binary at 0.5")
 
 
 @pytest.mark.parametrize(
