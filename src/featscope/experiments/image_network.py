@@ -168,6 +168,7 @@ EXPERIMENT = Experiment(
     spec=ImageNetwork,
     run=run,
     takes={"quick": "1 min", "cpu": "2 min standard, 7 min adversarial", "paper": "not measured; a GPU job"},
+    revision=2,
     needs_data=("mnist",),
 )
 EXPERIMENTS = (EXPERIMENT,)
