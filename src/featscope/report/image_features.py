@@ -121,7 +121,7 @@ def starts(run: Run) -> Figure:
     figure, axes = panels(len(keys) + 1, 1, width=5.5, height=0.75)
     parts = [f"cell-{width}-{layer}-{start}-{seed}/{name}" for start, name in keys]
     parts.insert(0, f"cell-{width}-{layer}-{spec['starts'][0]}-{seed}/original")
-    labels = ["original", *(f"{start}, {NAMES[name]}" for start, name in keys)]
+    labels = ["original", *(f"{start},\n{NAMES[name]}" for start, name in keys)]
     for ax, part, label in zip(axes[:, 0], parts, labels, strict=True):
         ax.imshow(_strip(run.tensors[part]), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
         _bare(ax, label)
