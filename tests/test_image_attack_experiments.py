@@ -25,7 +25,7 @@ from featscope.experiments.spec import resolve, run
 from featscope.images.datasets import load
 from featscope.images.groupings import grouping
 from featscope.report.figures import figures
-from featscope.theory.image_attacks import threshold
+from featscope.theory.learned import threshold
 from featscope.theory.ledger import CLAIMS
 
 FINE, FEATURES = experiment("image-fine-labels"), experiment("image-feature-attacks")

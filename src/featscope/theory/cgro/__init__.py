@@ -1,4 +1,4 @@
-"""The claims of CGRO (arXiv 2306.01271): training on the signal/noise model, and the networks built by hand."""
+"""The claims of CGRO (arXiv 2306.01271): training on the signal/noise model, networks built by hand, and real images."""
 
 from __future__ import annotations
 

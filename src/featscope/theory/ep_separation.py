@@ -1,4 +1,4 @@
-"""Claims that real images decide: EP-sep, the separation of data in the talk."""
+"""EP-sep: the separation of real data in the talk."""
 
 from __future__ import annotations
 
