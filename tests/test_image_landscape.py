@@ -58,10 +58,15 @@ def test_a_linear_model_has_the_known_landscape(norm):
 
 
 class Cliff(nn.Module):
-    """One pixel; the margin falls from 2 to −2 between .5 and .52 and is constant elsewhere, so gradients vanish outside a strip that a search hardly meets."""
+    """One pixel; the margin falls by 4 between .5 and .52 and by 2·slope a unit elsewhere, so the largest gradients are in a strip that a search hardly meets."""
+
+    def __init__(self, slope: float = 0.0) -> None:
+        super().__init__()
+        self.slope = slope
 
     def forward(self, x: Tensor) -> Tensor:
-        half = 1 - 100 * (x.flatten(1)[:, 0] - 0.5).clamp(0, 0.02)
+        pixel = x.flatten(1)[:, 0]
+        half = 1 - self.slope * pixel - 100 * (pixel - 0.5).clamp(0, 0.02)
         return torch.stack([half, -half], -1)
 
 
@@ -79,6 +84,18 @@ def test_a_gradient_that_the_search_misses_is_found_by_bisection():
     # On the strip the gradient is 200·sigmoid(−margin): between 200·sigmoid(−2) and 200·sigmoid(2).
     low, high = (200 * float(torch.sigmoid(torch.tensor(m))) for m in (-2.0, 2.0))
     assert bool(((found.gradient[0][over] >= low - 1e-3) & (found.gradient[0][over] <= high + 1e-3)).all())
+
+
+def test_a_gradient_that_is_a_little_too_small_is_found_too():
+    """With a slope beside the cliff the search finds a gradient, a third of what the change asks for; still change ≤ δ·gradient at every image."""
+    x, y, threat = torch.zeros(40, 1, 1, 1), torch.zeros(40, dtype=torch.int64), Threat("Linf", 1.0, 3)
+    found = landscape(Cliff(0.5), x, y, threat, (0.9,), 3, stream(5, "a"))
+    weak = found.repaired[0]
+    assert int(weak.sum()) >= 5
+    beside = 2 * 0.5 * float(torch.sigmoid(torch.tensor(2.9)))  # the largest gradient off the strip
+    assert bool((found.change[0][weak] > 0.9 * beside).all())
+    assert bool((found.change[0][weak] < 10 * 0.9 * beside).all())
+    assert float(found.mean_value((0.9,)).max()) <= 1
 
 
 def test_the_gradient_of_the_norm_matches_differences():
