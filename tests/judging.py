@@ -15,11 +15,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from featscope.claims.claim import Finding
+from featscope.claims.registry import claims
 from featscope.core.store import Run, table
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import identity, resolve
-from featscope.theory.claim import Finding
-from featscope.theory.ledger import CLAIMS
 
 Parts = Mapping[str, list[dict[str, Any]]]
 
@@ -93,7 +93,7 @@ def judged(claim: str, *readings: str) -> Callable[[Callable[..., Entry]], Calla
 
 def finding(claim: str, name: str, runs: Mapping[str, Run]) -> Finding:
     """Judge runs by a reading."""
-    reading = next(r for r in CLAIMS[claim].readings if r.name == name)
+    reading = next(r for r in claims()[claim].readings if r.name == name)
     assert set(runs) == set(reading.needs), f"{claim} {name} needs {sorted(reading.needs)}"
     return reading.judge(runs)
 

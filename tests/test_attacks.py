@@ -7,9 +7,9 @@ import torch
 from scipy import stats as sps
 from torch import Tensor, nn
 
-from featscope.attacks.ascent import Ascent, Directions, right_at_both
 from featscope.attacks.evaluate import evaluate
-from featscope.attacks.model_free import model_free, write_robust
+from featscope.attacks.patch_model_free import model_free, write_robust
+from featscope.attacks.patch_training_attack import Ascent, Directions, right_at_both
 from featscope.attacks.pgd import ONE_STEP, PGD
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput

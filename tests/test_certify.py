@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featscope.attacks.axis_exact import outputs, worst_margins
-from featscope.attacks.certify import certified, certify
+from featscope.attacks.patch_axis_margin import outputs, worst_margins
+from featscope.attacks.patch_certificate import certified, certify
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.losses import margin

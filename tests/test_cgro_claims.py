@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from featscope.claims.claim import Verdict, at_most, exactly
+from featscope.claims.parts import every, grows_at_most, least, reaches, soft, spread, steepest
 from featscope.core.stats import Interval
 from featscope.core.store import Run, Silent, Store
 from featscope.experiments.registry import experiment
-from featscope.experiments.signal import SignalStages, plateau
-from featscope.experiments.signal_lemmas import decay_share, doublings, growth_time, summed_time
 from featscope.experiments.spec import resolve, run
-from featscope.theory import ep
-from featscope.theory.cgro import built as cgro_built
-from featscope.theory.cgro import training as cgro
-from featscope.theory.claim import Verdict, at_most, exactly
-from featscope.theory.parts import every, grows_at_most, least, reaches, soft, spread, steepest
-from featscope.theory.verify_cgro import ball_failures, robust_memory
+from featscope.papers.cgro import claims_built as cgro_built
+from featscope.papers.cgro import claims_training as cgro
+from featscope.papers.cgro.certificates import ball_failures, robust_memory
+from featscope.papers.cgro.signal_lemmas import decay_share, doublings, growth_time, summed_time
+from featscope.papers.cgro.signal_stages import SignalStages, plateau
+from featscope.papers.ep import claims_built as ep
 
 SMALL_STAGES = {"d": 200, "n": 6, "steps": 1200, "test": 300, "verify_steps": 200, "every": 40, "seeds": [0, 1], "radii": [0.02, 0.1, 1.0]}
 

@@ -8,21 +8,21 @@ import polars as pl
 import pytest
 import torch
 
-from featscope.attacks.model_free import write_robust
+from featscope.attacks.patch_model_free import write_robust
+from featscope.claims.claim import Verdict, at_least, at_most, exactly, exponent_at_most, out_of_scope
+from featscope.claims.registry import claims
 from featscope.core.stats import Interval
 from featscope.core.store import Run, Store
 from featscope.core.streams import stream
-from featscope.experiments.patch_summary import phase_switch
-from featscope.experiments.registry import EXPERIMENTS, experiment
+from featscope.experiments.registry import experiment, experiments
 from featscope.experiments.spec import resolve, run
 from featscope.laws.patches import PatchLaw
 from featscope.laws.separation import conflict
 from featscope.nets.patch_cnn import PatchNet
+from featscope.papers.at.certificates import fooled, matching_bound, network
+from featscope.papers.at.claims_training import _dominance, _large, _perfect, _small
+from featscope.papers.at.patch_summary import phase_switch
 from featscope.report.page import draw
-from featscope.theory import ledger
-from featscope.theory.at.training import _dominance, _large, _perfect, _small
-from featscope.theory.claim import Verdict, at_least, at_most, exactly, exponent_at_most, out_of_scope
-from featscope.theory.verify_at import fooled, matching_bound, network
 
 
 def test_verdicts_follow_the_interval() -> None:
@@ -82,7 +82,7 @@ def test_large_error_perfect_fit_and_dominance_can_fail() -> None:
 
 
 def reading(claim: str, name: str) -> Any:
-    return next(r.judge for r in ledger.CLAIMS[claim].readings if r.name == name)
+    return next(r.judge for r in claims()[claim].readings if r.name == name)
 
 
 def fake(parts: dict[str, list[dict[str, Any]]], spec: dict[str, Any], summary: dict[str, Any] | None = None) -> FakeRun:
@@ -241,14 +241,14 @@ def test_tampered_matchings_prove_nothing() -> None:
 
 
 def test_every_claim_is_complete_and_names_real_experiments() -> None:
-    for claim in ledger.CLAIMS.values():
+    for claim in claims().values():
         assert claim.statement.endswith(".")
         assert claim.readings
         assert len({r.name for r in claim.readings}) == len(claim.readings)
         for reading in claim.readings:
             for need in reading.needs.values():
                 for profile in ("quick", "cpu", "paper"):
-                    resolve(EXPERIMENTS[need.experiment], profile, need.overrides)
+                    resolve(experiments()[need.experiment], profile, need.overrides)
 
 
 def test_recursion_claims_hold_and_break_with_the_recursion(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_recursion_claims_hold_and_break_with_the_recursion(tmp_path: Path) -> N
     done = run(plan, resolve(plan, "quick", {"steps": 500}), Store(tmp_path))
     assert done.summary["standard"]["gap"] < 1e-9
     assert done.summary["adversarial"]["gap"] < 1e-9
-    claim = ledger.CLAIMS["AT-LD.18"].readings[0]
+    claim = claims()["AT-LD.18"].readings[0]
     assert claim.judge({"run": done}).verdict == "HOLDS"
     wrong = FakeRun([{"step": s, "run": 0, "gap": 1e-6} for s in (0, 1)], {}, "adversarial")
     assert claim.judge({"run": wrong}).verdict == "FAILS"
@@ -265,9 +265,9 @@ def test_recursion_claims_hold_and_break_with_the_recursion(tmp_path: Path) -> N
 def test_scaling_claims_on_a_small_sweep(tmp_path: Path) -> None:
     plan = experiment("patch-scaling")
     done = run(plan, resolve(plan, "quick", {"seeds": [0, 1, 2, 3], "dimensions": [100, 10**4, 10**6, 10**8]}), Store(tmp_path))
-    verdict = {r.name: r.judge({"run": done}) for r in ledger.CLAIMS["AT-LD.24"].readings}
+    verdict = {r.name: r.judge({"run": done}) for r in claims()["AT-LD.24"].readings}
     # The non-robust part stalls at d^(−c0/q), not at d^(−c0); with the initial directions the robust part stalls too.
     assert verdict["features-only"].verdict == "FAILS"
     assert verdict["features-only"].evidence["exponent"] == pytest.approx(-1 / 6, abs=0.05)
     assert verdict["two-sided"].verdict == "FAILS"
-    assert ledger.CLAIMS["AT-LD.3"].readings[1].judge({"run": done}).verdict == "FAILS"
+    assert claims()["AT-LD.3"].readings[1].judge({"run": done}).verdict == "FAILS"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from featscope import cli
+from featscope.cli.main import main as cli
 from featscope.core.store import find_runs
 
 BAD = [

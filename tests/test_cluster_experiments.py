@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
+from featscope.claims import ledger
+from featscope.claims.claim import Verdict
 from featscope.core.store import Run, Store
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve, run
+from featscope.papers import fa
+from featscope.papers.fa.claims_figures import half_radius
+from featscope.papers.fa.runs import certified
 from featscope.report.figures import figures
-from featscope.theory import fa, ledger
-from featscope.theory.claim import Verdict
-from featscope.theory.fa.figures import half_radius
-from featscope.theory.fa.tools import certified
 
 CLAIMS = [claim for claim in fa.CLAIMS if not ledger.data_of(claim)]
 

@@ -12,7 +12,7 @@ from featscope.core.errors import BadInput
 from featscope.core.stats import exponent
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_direction, binary_step, start_binary
-from featscope.dynamics.flow import Flow, begin, finished, flow_step
+from featscope.dynamics.cluster_flow import Flow, begin, finished, flow_step
 from featscope.dynamics.trajectory import trajectory
 from featscope.laws.clusters import Clusters
 from featscope.nets.two_layer import output_weights

@@ -6,15 +6,15 @@ import pytest
 import torch
 from scipy import stats as sps
 
-from featscope.attacks.ascent import Ascent, Directions
+from featscope.attacks.patch_training_attack import Ascent, Directions
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
-from featscope.dynamics import coefficients as co
-from featscope.dynamics.gd import Weights, training_step
-from featscope.dynamics.observables import correlations, orthogonal_part, own_correlations
-from featscope.experiments.patch_scaling import expected_maximum, power_run
+from featscope.dynamics import patch_recursion as co
+from featscope.dynamics.patch_descent import Weights, training_step
+from featscope.dynamics.patch_observables import correlations, orthogonal_part, own_correlations
 from featscope.laws.patches import PatchLaw
 from featscope.nets.patch_cnn import PatchNetSpec
+from featscope.papers.at.patch_scaling import expected_maximum, power_run
 
 LAWS = {
     "constant": PatchLaw(k=3, d=60, patches=6, robust_patches=2, sigma_n=0),

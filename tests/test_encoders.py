@@ -12,10 +12,11 @@ from torch import nn
 
 import encoder_files as files
 import image_files
-from featscope.cli import invoke
+from featscope.cli.main import invoke
 from featscope.core.errors import BadInput
 from featscope.features import embed as embedding
-from featscope.images import datasets, shelf, weights
+from featscope.images import data_folder as shelf
+from featscope.images import datasets, weights
 from featscope.images.catalogue import CIFAR10, CLIP, DATASETS, EFFICIENTNET, ENCODERS
 from featscope.images.sources import SourceFailed
 from featscope.images.weights import WeightFile, content_hash, read_weights

@@ -12,21 +12,21 @@ from torch import nn
 from featscope.attacks.feature import FeaturePGD
 from featscope.attacks.readout import ReadOut
 from featscope.attacks.threat import Threat
+from featscope.claims.learned import threshold
+from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
 from featscope.core.losses import margin
 from featscope.core.store import Folder, Run, Silent, Store
 from featscope.core.streams import stream
-from featscope.experiments import image_fine_labels as fine_labels
-from featscope.experiments.image_feature_attacks import draw, rate
-from featscope.experiments.image_fine_labels import CURVES, PAIRS, area
 from featscope.experiments.image_network import both, trained
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve, run
 from featscope.images.datasets import load
 from featscope.images.groupings import grouping
+from featscope.papers.at.image_feature_attacks import draw, rate
+from featscope.papers.fa import image_fine_labels as fine_labels
+from featscope.papers.fa.image_fine_labels import CURVES, PAIRS, area
 from featscope.report.figures import figures
-from featscope.theory.learned import threshold
-from featscope.theory.ledger import CLAIMS
 
 FINE, FEATURES = experiment("image-fine-labels"), experiment("image-feature-attacks")
 NET = {"network.train": 50, "network.test": 12, "network.net.width": 2, "network.training.epochs": 2, "network.training.batch_size": 8}
@@ -171,7 +171,7 @@ class Fake(Run):
 
 
 def reading(claim, name):
-    return next(r for r in CLAIMS[claim].readings if r.name == name)
+    return next(r for r in claims()[claim].readings if r.name == name)
 
 
 def table(std, adv, clean=(0.98, 0.97), robust=0.9, seeds=(0, 1, 2)):

@@ -6,14 +6,14 @@ import math
 import numpy as np
 import pytest
 
+from featscope.claims.claim import Verdict
+from featscope.claims.parts import above, below
 from featscope.core.errors import BadInput
 from featscope.core.stats import Interval, correlations, mean_correlation
 from featscope.core.store import Silent, Store
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import identity, resolve
-from featscope.theory.cgro import images
-from featscope.theory.claim import Verdict
-from featscope.theory.parts import above, below
+from featscope.papers.cgro import claims_images as images
 
 READINGS = {f"{claim.id} {reading.name}": reading for claim in images.CLAIMS for reading in claim.readings}
 EPS = 0.1

@@ -18,9 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import image_files as files
-from featscope.cli import invoke
+from featscope.cli.main import invoke
 from featscope.core.errors import BadInput, FeatscopeError
-from featscope.images import datasets, formats, shelf, sources
+from featscope.images import data_folder as shelf
+from featscope.images import datasets, formats, sources
 from featscope.images.catalogue import ARRAYS, CIFAR10, DATASETS, FASHION, MNIST, SVHN
 from featscope.images.groupings import LEFT_OUT, Grouping, draw_subset, grouping, halves, parity
 

@@ -9,12 +9,11 @@ import torch
 
 import encoder_files
 import image_files
+from featscope.claims.claim import Verdict
 from featscope.core.errors import BadInput
 from featscope.core.store import Run, Silent, Store
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_direction, fine_direction
-from featscope.experiments import image_embeddings as study
-from featscope.experiments.embedding_radii import RadiusSpec, attack_heads
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve, run
 from featscope.images import datasets
@@ -23,9 +22,10 @@ from featscope.images.weights import WeightFile
 from featscope.laws.clusters import ClusterBatch, Clusters
 from featscope.nets.multiclass import MultiClass, logits, readout
 from featscope.nets.two_layer import output_weights
+from featscope.papers.fa import claims_embeddings as claims
+from featscope.papers.fa import image_embeddings as study
+from featscope.papers.fa.embedding_radii import RadiusSpec, attack_heads
 from featscope.report.figures import figures
-from featscope.theory.claim import Verdict
-from featscope.theory.fa import embeddings as claims
 
 PLAN = experiment("image-embeddings")
 SMALL = {

@@ -7,17 +7,17 @@ import polars as pl
 import pytest
 import torch
 
+from featscope.claims.claim import Verdict
 from featscope.core.errors import BadInput
 from featscope.core.store import Run, Store
-from featscope.experiments.image_features import METHODS, PRINTED, SETS, differences, pairs, read_sets
 from featscope.experiments.image_network import ImageNetwork
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve, run
 from featscope.features.invert import Inverted
+from featscope.papers.at import claims_image_features as images
+from featscope.papers.at.claims_image_features import CLAIMS, at_the_end, late
+from featscope.papers.at.image_features import METHODS, PRINTED, SETS, differences, pairs, read_sets
 from featscope.report.figures import figures
-from featscope.theory.at import images
-from featscope.theory.at.images import CLAIMS, at_the_end, late
-from featscope.theory.claim import Verdict
 from image_task import task, trained
 
 TINY: dict[str, Any] = {

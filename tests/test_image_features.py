@@ -15,7 +15,7 @@ from featscope.core.errors import BadInput
 from featscope.core.store import Part
 from featscope.core.streams import stream
 from featscope.dynamics import trajectory as loop
-from featscope.dynamics.epochs import Trainer, TrainingSpec
+from featscope.dynamics.image_training import Trainer, TrainingSpec
 from featscope.features import invert as features
 from featscope.features.accuracy import feature_accuracy, watch_features
 from featscope.features.invert import InversionSpec, Inverted, _gradient, begin, invert, network_hash, read, relative_error, save

@@ -9,10 +9,10 @@ from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
 from featscope.core.streams import stream
-from featscope.experiments import image_landscape
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve, run
 from featscope.features.landscape import ROUNDING, gradient_norms, landscape, largest_change, loss_and_norm
+from featscope.papers.cgro import image_landscape
 from featscope.report.figures import figures
 from image_task import task, trained
 

@@ -9,7 +9,7 @@ import torch
 from featscope.core.errors import BadInput, FeatscopeError
 from featscope.core.store import Folder, Silent, Store
 from featscope.core.streams import stream
-from featscope.dynamics.epochs import Trainer, accuracy, pack
+from featscope.dynamics.image_training import Trainer, accuracy, pack
 from featscope.experiments.image_network import both, data, trained
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve

@@ -13,10 +13,10 @@ from featscope.attacks.pgd import PGD
 from featscope.attacks.readout import OwnLoss, ReadOut
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput
+from featscope.core.linearise import linearise
 from featscope.core.losses import CROSS_ENTROPY, MARGIN, margin
-from featscope.core.pullback import linearise
 from featscope.core.streams import stream
-from featscope.dynamics.epochs import pack
+from featscope.dynamics.image_training import pack
 from featscope.images.groupings import grouping
 from featscope.nets.classifier import Representation
 from featscope.nets.fold import fold

@@ -6,6 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import image_files as files
+from featscope.claims import ledger
+from featscope.claims.claim import Verdict
+from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
 from featscope.experiments.registry import experiment
@@ -13,10 +16,8 @@ from featscope.experiments.spec import resolve, run
 from featscope.images import datasets
 from featscope.images import separation as search
 from featscope.images.catalogue import CIFAR10, DATASETS, MNIST
+from featscope.papers.ep.certificates import pair_separation
 from featscope.report.figures import figures
-from featscope.theory import ledger
-from featscope.theory.claim import Verdict
-from featscope.theory.verify_images import pair_separation
 
 
 def all_distances(left, right):
@@ -132,7 +133,7 @@ def test_the_experiment_finds_what_all_pairs_say_and_the_claims_judge_it(small_d
         bounds = whole.part(f"matching-{line['dataset']}").sort("eps")["bound"].to_list()
         assert bounds == sorted(bounds, reverse=True)
     assert {line["dataset"] for line in whole.summary["not_measured"]} == {"svhn", "resimagenet"}
-    claim = ledger.CLAIMS["EP-sep"]
+    claim = claims()["EP-sep"]
     verdicts = {reading.name: reading.judge({"run": whole}).verdict for reading in claim.readings}
     # Noise images differ by almost 1 somewhere: separated, but not the talk's numbers.
     assert verdicts["mnist-separated"] == Verdict.HOLDS
@@ -151,7 +152,7 @@ def test_a_pair_of_one_label_certifies_nothing():
 
 def test_claims_without_their_data_are_left_out_unless_named(tmp_path, monkeypatch):
     monkeypatch.setenv("FEATSCOPE_DATA", str(tmp_path))
-    claim = ledger.CLAIMS["EP-sep"]
+    claim = claims()["EP-sep"]
     assert ledger.lacks(claim) == ["cifar10", "mnist"]
     assert claim not in ledger.select([], None, images=True)
     assert ledger.select(["EP-sep"], None) == [claim]

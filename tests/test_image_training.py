@@ -20,7 +20,7 @@ from featscope.core.store import Part
 from featscope.core.streams import stream
 from featscope.dynamics import trajectory as loop
 from featscope.dynamics.augment import Augment
-from featscope.dynamics.epochs import AttackSpec, Trainer, TrainingSpec, accuracy, pack, robust_accuracy, split
+from featscope.dynamics.image_training import AttackSpec, Trainer, TrainingSpec, accuracy, pack, robust_accuracy, split
 from featscope.dynamics.schedules import Ramp, Schedule
 from featscope.images.datasets import ImageBatch
 from image_task import SPEC, task
@@ -167,7 +167,7 @@ from image_task import SPEC, task
 from featscope.core.store import Part
 from featscope.core.streams import stream
 from featscope.dynamics import trajectory
-from featscope.dynamics.epochs import Trainer, TrainingSpec
+from featscope.dynamics.image_training import Trainer, TrainingSpec
 from featscope.images.datasets import ImageBatch
 trajectory.CHECKPOINT_SECONDS = -1.0
 spec = TrainingSpec(epochs=15, batch_size=16)

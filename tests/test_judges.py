@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from featscope.theory.ledger import CLAIMS
+from featscope.claims.registry import claims
 from judging import TABLES, Cannot, Case, Table, expect
 
 for module in sorted(Path(__file__).parent.glob("judge_rows_*.py")):
     importlib.import_module(module.stem)
 
-READINGS = [(claim.id, reading.name) for claim in CLAIMS.values() for reading in claim.readings]
+READINGS = [(claim.id, reading.name) for claim in claims().values() for reading in claim.readings]
 FAILED = {"FAILS", "INCONCLUSIVE", "OUT_OF_SCOPE"}
 
 

@@ -1,6 +1,7 @@
-"""A module imports only from its own package and from layers above it in the design's list."""
+"""A module imports only from its own package and from layers above it in the design's list; no paper imports another; no cycle."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ LAYERS = [
     "dynamics",
     "features",
     "experiments",
-    "theory",
+    "claims",
+    "plots",
+    "papers",
     "report",
     "bench",
     "cli",
@@ -29,7 +32,16 @@ def layer(parts: tuple[str, ...]) -> int | None:
     return LAYERS.index(parts[0]) if parts and parts[0] in LAYERS else None
 
 
+def module_of(path: Path) -> tuple[str, ...]:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+NAMES = {module_of(path) for path in MODULES}
+
+
 def imported(path: Path) -> list[tuple[str, ...]]:
+    """The package's modules that a file imports anywhere, also inside functions and for types alone."""
     names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -37,17 +49,28 @@ def imported(path: Path) -> list[tuple[str, ...]]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             base = node.module or ""
-            names += [f"{base}.{alias.name}" for alias in node.names] if base == "featscope" else [base]
+            inner = [f"{base}.{alias.name}" for alias in node.names]
+            names += [name if tuple(name.split(".")[1:]) in NAMES else base for name in inner]
     return [tuple(name.split(".")[1:]) for name in names if name.split(".")[0] == "featscope"]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_point_upwards(path: Path) -> None:
-    own = path.relative_to(ROOT).with_suffix("").parts
+    own = module_of(path)
     mine = layer(own)
     if mine is None:
-        assert own in {("__init__",), ("__main__",)}, f"{path} belongs to no layer"
+        assert own == (), f"{path} belongs to no layer"
         return
     for target in imported(path):
         theirs = layer(target)
         assert theirs is None or theirs <= mine, f"{'.'.join(own)} imports {'.'.join(target)} from a layer below"
+        if own[0] == "papers" and target[:1] == ("papers",):
+            assert target[:2] == own[:2], f"{'.'.join(own)} imports {'.'.join(target)} of another paper"
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    graph = {module_of(path): {t for t in imported(path) if t in NAMES and t != module_of(path)} for path in MODULES}
+    for own, targets in graph.items():
+        # A package that gathers its own modules is imported with each of them; that is no cycle of subjects.
+        graph[own] = {t for t in targets if own[: len(t)] != t}
+    assert len(list(TopologicalSorter(graph).static_order())) == len(graph)

@@ -6,8 +6,8 @@ from scipy import stats as sps
 
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
-from featscope.dynamics.gd import Weights, training_step
-from featscope.dynamics.observables import correlations, own_correlations
+from featscope.dynamics.patch_descent import Weights, training_step
+from featscope.dynamics.patch_observables import correlations, own_correlations
 from featscope.laws.compact import rotate
 from featscope.laws.patch_copy import compact_patches
 from featscope.laws.patches import PatchBatch, PatchLaw

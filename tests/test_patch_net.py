@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featscope.core.errors import BadInput
+from featscope.core.linearise import linearise
 from featscope.core.losses import CROSS_ENTROPY
-from featscope.core.pullback import linearise
 from featscope.core.streams import stream
-from featscope.dynamics.gd import Weights, descend, training_step
+from featscope.dynamics.patch_descent import Weights, descend, training_step
 from featscope.nets.activations import smoothed_relu, smoothed_relu_slope, value_and_slope_
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 

@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from featscope.attacks.certify_cubic import certified_margin
+from featscope.attacks.cubic_certificate import certified_margin
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.gta import GTA, linear_target
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput
+from featscope.core.linearise import linearise
 from featscope.core.losses import CROSS_ENTROPY
-from featscope.core.pullback import linearise
 from featscope.core.streams import stream
-from featscope.dynamics.signal import (
+from featscope.dynamics.signal_descent import (
     Kernel,
     Objective,
     Weights,

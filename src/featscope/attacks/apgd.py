@@ -14,8 +14,8 @@ from featscope.attacks.mode import kept
 from featscope.attacks.pgd import keep_smaller
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require_at_least
+from featscope.core.linearise import Model, linearise
 from featscope.core.losses import Loss, loss, margin
-from featscope.core.pullback import Model, linearise
 
 #: weight of the new direction against the last move
 MOMENTUM = 0.75

@@ -18,8 +18,8 @@ from featscope.attacks.mode import in_mode
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
+from featscope.core.linearise import Model
 from featscope.core.losses import margin
-from featscope.core.pullback import Model
 
 
 class Curve(NamedTuple):

@@ -12,8 +12,8 @@ from torch import Tensor
 from featscope.attacks.mode import in_mode
 from featscope.attacks.pgd import Attack
 from featscope.attacks.threat import Threat
+from featscope.core.linearise import Model
 from featscope.core.losses import margin
-from featscope.core.pullback import Model
 
 
 class Bracket(NamedTuple):

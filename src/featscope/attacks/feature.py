@@ -14,8 +14,8 @@ from torch import Tensor
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require, require_at_least
+from featscope.core.linearise import Model
 from featscope.core.losses import Loss
-from featscope.core.pullback import Model
 
 
 def feature_distance(target: Tensor) -> Loss:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
-from featscope.core.pullback import Model, linearise
+from featscope.core.linearise import Model, linearise
 
 
 def linear_target(x: Tensor) -> Tensor:

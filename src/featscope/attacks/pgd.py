@@ -11,8 +11,8 @@ from torch import Tensor
 from featscope.attacks.mode import kept
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require, require_at_least
+from featscope.core.linearise import Model, linearise
 from featscope.core.losses import MARGIN, Loss, loss, margin, one_hot, own
-from featscope.core.pullback import Model, linearise
 
 
 class Attack(Protocol):

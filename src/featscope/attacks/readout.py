@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from featscope.core.errors import require
+from featscope.core.linearise import Pullback, linearise
 from featscope.core.losses import CROSS_ENTROPY
-from featscope.core.pullback import Pullback, linearise
 from featscope.images.groupings import Grouping
 
 Decision = Literal["sum", "largest"]

@@ -15,8 +15,8 @@ from torch import Tensor
 from featscope.attacks.mode import kept
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require, require_at_least
+from featscope.core.linearise import Model
 from featscope.core.losses import margin
-from featscope.core.pullback import Model
 
 #: the share of the image that a square covers halves at these shares of the queries
 _HALVINGS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)

@@ -16,8 +16,8 @@ from featscope.attacks.mode import in_mode
 from featscope.attacks.pgd import PGD, Attack
 from featscope.attacks.square import Square
 from featscope.attacks.threat import Threat
+from featscope.core.linearise import Model, linearise
 from featscope.core.losses import CROSS_ENTROPY, SOFT_MARGIN, margin
-from featscope.core.pullback import Model, linearise
 from featscope.core.streams import stream
 from featscope.nets.fold import fold
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from featscope.attacks.exact import exact_radii
 from featscope.attacks.minimal import MinimalPGD, binary_objective
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
+from featscope.attacks.two_layer_radius import exact_radii
 from featscope.bench.timing import Ratio, compare
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, binary_step, start_binary

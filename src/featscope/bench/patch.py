@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from featscope.attacks.ascent import Ascent
+from featscope.attacks.patch_training_attack import Ascent
 from featscope.bench.timing import Ratio, compare
 from featscope.core.streams import stream
-from featscope.dynamics import coefficients as co
-from featscope.dynamics.gd import Weights, training_step
+from featscope.dynamics import patch_recursion as co
+from featscope.dynamics.patch_descent import Weights, training_step
 from featscope.laws.patches import PatchLaw
 from featscope.nets.patch_cnn import PatchNetSpec
 

@@ -9,7 +9,7 @@ import torch
 
 from featscope.bench.timing import Ratio, compare
 from featscope.core.streams import stream
-from featscope.dynamics.signal import Kernel, Objective, Weights, descent_step, recursion_step, weakened
+from featscope.dynamics.signal_descent import Kernel, Objective, Weights, descent_step, recursion_step, weakened
 from featscope.laws.signal import SignalLaw, stack
 
 N, WIDTH, ETA, LAM = 50, 10, 0.1, 0.9

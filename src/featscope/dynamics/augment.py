@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from featscope.core.value import Value
+from featscope.core.frozen import Value
 
 
 class Augment(Value):

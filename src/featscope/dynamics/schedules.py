@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from featscope.core.errors import require
-from featscope.core.value import Value
+from featscope.core.frozen import Value
 
 
 class Schedule(Value):

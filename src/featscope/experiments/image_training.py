@@ -8,7 +8,7 @@ from pydantic import Field
 
 from featscope.core.stats import Interval
 from featscope.core.store import Json
-from featscope.dynamics.epochs import AttackSpec, TrainingSpec
+from featscope.dynamics.image_training import AttackSpec, TrainingSpec
 from featscope.dynamics.schedules import Ramp, Schedule
 from featscope.experiments.spec import Spec
 from featscope.images.datasets import ImageBatch, load

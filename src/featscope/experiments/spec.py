@@ -13,8 +13,8 @@ import torch
 from pydantic import BaseModel, field_validator
 
 from featscope.core.errors import BadInput, require, unknown
+from featscope.core.frozen import Value
 from featscope.core.store import Folder, Json, Progress, Run, Silent, Store
-from featscope.core.value import Value
 
 Profile = Literal["quick", "cpu", "paper"]
 PROFILES: tuple[str, ...] = ("quick", "cpu", "paper")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from featscope.attacks.mode import in_mode
 from featscope.core.losses import margin
 from featscope.core.stats import Interval, wilson
-from featscope.dynamics.epochs import Watch
+from featscope.dynamics.image_training import Watch
 from featscope.features.invert import Inverted
 from featscope.images.datasets import ImageBatch
 

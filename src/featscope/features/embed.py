@@ -17,8 +17,8 @@ from torch import Tensor
 
 from featscope.core.errors import require_at_least
 from featscope.core.store import digest, write_json
+from featscope.images.data_folder import data_folder
 from featscope.images.datasets import Images
-from featscope.images.shelf import data_folder
 from featscope.nets.encoders import Encoder
 
 HOME = "embeddings"

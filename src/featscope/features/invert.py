@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from featscope.attacks.mode import in_mode
 from featscope.core.errors import BadInput, require
+from featscope.core.frozen import Value
 from featscope.core.store import Part, canonical
 from featscope.core.streams import stream
-from featscope.core.value import Value
 from featscope.dynamics.trajectory import trajectory
 from featscope.nets.classifier import REPRESENTATION, Representation
 from featscope.nets.fold import fold

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from featscope.core.errors import BadInput, require
-from featscope.images import shelf
+from featscope.images import data_folder as shelf
 from featscope.images.catalogue import ARRAYS, Dataset, dataset
+from featscope.images.data_folder import VARIABLE, data_folder, is_there, put, read_manifest, source_of
 from featscope.images.formats import Bytes
 from featscope.images.groupings import draw_subset
-from featscope.images.shelf import VARIABLE, data_folder, is_there, put, read_manifest, source_of
 from featscope.images.sources import Arrays, Report, from_folder, from_official, from_package
 
 __all__ = [
@@ -223,5 +223,5 @@ class ImageSet:
 
 
 def fetch(data: Dataset, root: Path, **options: Any) -> Path:
-    """Bring a data set into its form on disk; the options are those of :func:`featscope.images.shelf.fetch`."""
+    """Bring a data set into its form on disk; the options are those of :func:`featscope.images.data_folder.fetch`."""
     return shelf.fetch(ImageSet(data), root, **options)

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from featscope.core.errors import BadInput, require
+from featscope.core.frozen import Value
 from featscope.core.streams import stream
-from featscope.core.value import Value
 
 LEFT_OUT = -1
 

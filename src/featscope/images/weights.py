@@ -26,11 +26,11 @@ from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
 from featscope.core.errors import BadInput, require
-from featscope.images import shelf
+from featscope.images import data_folder as shelf
 from featscope.images.catalogue import DATASETS, ENCODERS, Package, Weights, encoder
+from featscope.images.data_folder import data_folder, put, read_manifest, source_of
 from featscope.images.datasets import ImageSet
 from featscope.images.formats import damaged, refuse_page
-from featscope.images.shelf import data_folder, put, read_manifest, source_of
 from featscope.images.sources import Report, SourceFailed, through_client
 
 FILE = "weights.safetensors"

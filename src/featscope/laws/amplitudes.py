@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from torch import Tensor
 
 from featscope.core.errors import require
-from featscope.core.value import Value
+from featscope.core.frozen import Value
 
 #: amplitudes beyond this overflow in their powers
 LARGEST = 1e30

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from featscope.core.conditions import Condition
 from featscope.core.errors import BadInput, require
+from featscope.core.frozen import Value
 from featscope.core.streams import stream
-from featscope.core.value import Value
 from featscope.laws.compact import bartlett
 
 

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from featscope.core.conditions import Condition, above, below
 from featscope.core.errors import require, require_at_least
+from featscope.core.frozen import Value
 from featscope.core.rules import CONSTANT, MUCH
 from featscope.core.streams import stream
-from featscope.core.value import Value
 from featscope.laws.amplitudes import Amplitude, CountLaw
 from featscope.laws.separation import Conflict, conflict, distances
 

@@ -18,8 +18,8 @@ from torch import Tensor
 from featscope.core.balls import ball
 from featscope.core.conditions import Condition, above, below
 from featscope.core.errors import require
+from featscope.core.frozen import Value
 from featscope.core.streams import stream
-from featscope.core.value import Value
 
 
 class Labelled(NamedTuple):

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from featscope.core.conditions import Condition, below
 from featscope.core.errors import require
+from featscope.core.frozen import Value
 from featscope.core.rules import MUCH
-from featscope.core.value import Value
 from featscope.laws.compact import bartlett
 
 #: the plateau of the largest signal component in units of 1/α, measured (docs/cgro.md), used in N*.

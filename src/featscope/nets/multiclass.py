@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from featscope.core.pullback import Pullback
+from featscope.core.linearise import Pullback
 
 
 class MultiClass(NamedTuple):

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 
 from featscope.core.errors import unknown
-from featscope.core.value import Value
+from featscope.core.frozen import Value
 from featscope.nets.classifier import ImageClassifier, initialise
 from featscope.nets.lenet import lenet5
 from featscope.nets.resnet import resnet, resnet9

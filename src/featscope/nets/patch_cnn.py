@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from featscope.core.errors import require, require_at_least
-from featscope.core.pullback import Pullback
-from featscope.core.value import Value
+from featscope.core.frozen import Value
+from featscope.core.linearise import Pullback
 from featscope.nets.activations import check_activation, slope_, smoothed_relu, value_and_slope_
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from featscope.core.errors import require
-from featscope.core.pullback import Pullback
+from featscope.core.linearise import Pullback
 
 
 class TwoLayer(NamedTuple):

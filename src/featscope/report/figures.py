@@ -1,29 +1,25 @@
-"""Which functions draw which experiment's figures."""
+"""Which functions draw which experiment's figures: what the papers' rooms say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from matplotlib.figure import Figure
 
 from featscope.core.store import Run
-from featscope.report import built, clusters, embeddings, image_attacks, image_features, images, patch, signal
+from featscope.experiments.registry import rooms
 
 Draw = Callable[[Run], Figure]
 
-#: experiment → figure name → function
-FIGURES: dict[str, dict[str, Draw]] = {
-    **patch.FIGURES,
-    **clusters.FIGURES,
-    **signal.FIGURES,
-    **built.FIGURES,
-    **images.FIGURES,
-    **image_features.FIGURES,
-    **embeddings.FIGURES,
-    **image_attacks.FIGURES,
-}
+
+def drawings(experiment: str) -> Mapping[str, Draw]:
+    """The functions that draw an experiment's figures, by the figure's name."""
+    found: dict[str, Draw] = {}
+    for room in rooms().values():
+        found |= room.FIGURES.get(experiment, {})
+    return found
 
 
 def figures(run: Run) -> dict[str, Figure]:
     """Draw all figures of a run."""
-    return {name: draw(run) for name, draw in FIGURES.get(run.experiment, {}).items()}
+    return {name: draw(run) for name, draw in drawings(run.experiment).items()}

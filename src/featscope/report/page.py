@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
 
 from featscope.core.store import Run, read_json
-from featscope.experiments.registry import EXPERIMENTS
+from featscope.experiments.registry import experiments
 from featscope.report.figures import figures
 
 
@@ -51,7 +51,7 @@ def _flat(body: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def changed(run: Run) -> dict[str, Any]:
     """The settings in which a run differs from its experiment's `cpu` profile."""
-    plan = EXPERIMENTS.get(run.experiment)
+    plan = experiments().get(run.experiment)
     if plan is None:
         return {}
     usual = _flat(json.loads(plan.spec().model_dump_json()))
@@ -60,13 +60,13 @@ def changed(run: Run) -> dict[str, Any]:
 
 def in_order(runs: Sequence[Run]) -> list[Run]:
     """Runs in the order of the papers and experiments; of one experiment, the usual settings first."""
-    order = list(EXPERIMENTS)
+    order = list(experiments())
     return sorted(runs, key=lambda r: (order.index(r.experiment) if r.experiment in order else len(order), len(changed(r)), r.path.name))
 
 
 def _section(run: Run) -> dict[str, Any]:
     pictures = sorted((run.path / "figures").glob("*.png"))
-    plan = EXPERIMENTS.get(run.experiment)
+    plan = experiments().get(run.experiment)
     return {
         "name": run.experiment,
         "folder": run.path.name,

@@ -1,0 +1,44 @@
+"""What the packing shows, judged from rows of `packing`: CGRO Theorem 5.3 and the talk's lower bounds both read it so."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from featscope.claims.claim import BEND, Finding, Runs, at_least, exactly
+from featscope.claims.parts import every, least, most, reaches
+from featscope.core.stats import exponent
+
+
+def rate(runs: Runs) -> tuple[list[float], list[float], float, float]:
+    """D, the least number of parameters, and δ, μ of the count at the largest δ and the μ nearest to .1."""
+    run = runs["run"]
+    delta, mu = run.summary["delta"], run.summary["mu"]
+    rows = run.part("count").filter((pl.col("delta") == delta) & (pl.col("mu") == mu)).sort("D")
+    return [float(v) for v in rows["D"]], rows["needed"].to_list(), delta, mu
+
+
+def exponential(runs: Runs) -> Finding:
+    """The count grows like e^{bD}: b > 0 with its interval, against a quarter of the packing's own rate."""
+    dims, needed, delta, mu = rate(runs)
+    fit = exponent([math.exp(d / max(dims) * 20) for d in dims], needed)
+    scale = 20 / max(dims)
+    grown = type(fit)(fit.value * scale, fit.low * scale, fit.high * scale)
+    sites = math.log(math.ceil(1 / (2 * delta)))
+    return at_least(
+        grown, sites / 4 * (1 - BEND), rate_of_packing=sites, needed=dict(zip(map(str, dims), needed, strict=True)), delta=delta, mu=mu
+    )
+
+
+def law_holds(runs: Runs) -> Finding:
+    """The packing satisfies Assumption 5.1 and its clean classifier is fragile: listed in full for small D."""
+    rows = runs["run"].part("law")
+    close = min(least(rows[f"separation_{norm}"] / (2 * rows["radius"])) for norm in ("Linf", "L2"))
+    return every(
+        {
+            "separation over 2δ": reaches(close, 1.0, least=close),
+            "clean error of x_D > ½": exactly(most(rows["clean_error"]), 0.0),
+            "robust error of x_D > ½": reaches(least(rows["linear_robust_error"]), 0.5),
+        }
+    )

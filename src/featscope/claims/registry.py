@@ -1,0 +1,28 @@
+"""All claims by id, paper by paper."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from featscope.claims.claim import Claim
+from featscope.core.errors import BadInput, unknown
+from featscope.experiments.registry import rooms
+
+
+@cache
+def claims() -> dict[str, Claim]:
+    """All claims by id, in the order of the ledger."""
+    found: dict[str, Claim] = {}
+    for room in rooms().values():
+        for claim in room.CLAIMS:
+            if claim.id in found:
+                raise BadInput("two claims of one id", claim.id, "rename one of them")
+            found[claim.id] = claim
+    return found
+
+
+def claim(name: str) -> Claim:
+    """Return the claim of that id; an unknown id lists the nearest."""
+    if name not in claims():
+        raise unknown("claim", name, claims())
+    return claims()[name]

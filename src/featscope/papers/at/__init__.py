@@ -1,0 +1,45 @@
+"""AT: Li and Li, *Adversarial Training Can Provably Improve Robustness* (arXiv 2410.08503)."""
+
+from __future__ import annotations
+
+from featscope.papers.at import (
+    claims_feature_attacks,
+    claims_image_features,
+    claims_law,
+    claims_noise,
+    claims_recursion,
+    claims_scaling,
+    claims_training,
+    figures_image_attacks,
+    figures_images,
+    figures_patch,
+    image_feature_attacks,
+    image_features,
+    image_inversion,
+    patch_fig3,
+    patch_minima,
+    patch_noise,
+    patch_recursion,
+    patch_scaling,
+)
+
+EXPERIMENTS = (
+    *patch_fig3.EXPERIMENTS,
+    *patch_minima.EXPERIMENTS,
+    *patch_scaling.EXPERIMENTS,
+    *patch_recursion.EXPERIMENTS,
+    *patch_noise.EXPERIMENTS,
+    *image_features.EXPERIMENTS,
+    *image_inversion.EXPERIMENTS,
+    *image_feature_attacks.EXPERIMENTS,
+)
+CLAIMS = (
+    *claims_law.CLAIMS,
+    *claims_recursion.CLAIMS,
+    *claims_scaling.CLAIMS,
+    *claims_noise.CLAIMS,
+    *claims_training.CLAIMS,
+    *claims_image_features.CLAIMS,
+    *claims_feature_attacks.CLAIMS,
+)
+FIGURES = {**figures_patch.FIGURES, **figures_images.FIGURES, **figures_image_attacks.FIGURES}

@@ -1,0 +1,113 @@
+"""AT-T2 (Table 2): targeted attacks through robust and non-robust features.
+
+What is compared is paired by seed, and the interval is Student's over seeds. The rules are in docs/images-at.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+
+from featscope.claims.claim import CONSTANT, MUCH, SMALL, Claim, Finding, Judge, Need, Reading, Runs, at_least, at_most
+from featscope.claims.learned import LEARNED, TITLES, scoped, threshold
+from featscope.claims.parts import above, every
+from featscope.core.stats import mean_interval
+from featscope.core.store import Run
+from featscope.papers.at.image_feature_attacks import PRINTED
+
+
+def _feature_scope(run: Run, dataset: str) -> list[str]:
+    """Networks that have not learned, and adversarially trained ones that lose more than two thirds of their accuracy to PGD."""
+    accuracy = run.summary["datasets"][dataset]["accuracy"]
+    clean = {method: min(values["clean_test"]) for method, values in accuracy.items()}
+    unmet = [f"clean accuracy ({method}) ≥ {threshold(10):.3g}: {value:.3f}" for method, value in clean.items() if value < threshold(10)]
+    pairs = zip(accuracy["adversarial"]["robust_test"], accuracy["adversarial"]["clean_test"], strict=True)
+    kept = min(robust / max(value, 1e-12) for robust, value in pairs)
+    return unmet + ([f"robust ÷ clean accuracy (adversarial) ≥ {LEARNED:.3g}: {kept:.3f}"] if kept < LEARNED else [])
+
+
+def rates(run: Run, dataset: str, attack: str, column: str) -> list[float]:
+    """The mean over class pairs, for each seed."""
+    parts = [run.part(f"rates-{dataset}-{seed}").filter(pl.col("attack") == attack) for seed in run.spec["spec"]["seeds"]]
+    return [float(part[column].to_numpy().mean()) for part in parts]
+
+
+def _shown(run: Run, dataset: str) -> dict[str, Any]:
+    """All cells of the table, the controls, and what is printed."""
+    cells = {f"{a} on {m}": rates(run, dataset, a, m) for m in ("standard", "adversarial") for a in ("NRF", "RF", "noise")}
+    checks = {f"{a} {c}": rates(run, dataset, a, c) for a in ("NRF", "RF") for c in ("own_head", "distance")}
+    printed = {f"{a} on {m}": sum(v) / len(v) for m, row in PRINTED.items() for a, v in row.items()}
+    return {"by_seed": cells, "searches": checks, "printed_cifar10": printed, "seeds": len(run.spec["spec"]["seeds"])}
+
+
+def _contrast(dataset: str, column: str, high: str, low: str, factor: float, judge: Callable[..., Finding]) -> Judge:
+    """``high`` − factor·``low`` on the networks of one training, paired by seed, against 0."""
+
+    def decide(runs: Runs) -> Finding:
+        run = runs["run"]
+        pairs = zip(rates(run, dataset, high, column), rates(run, dataset, low, column), strict=True)
+        gap = mean_interval([a - factor * b for a, b in pairs])
+        return scoped(_feature_scope(run, dataset), judge(gap, 0.0, **_shown(run, dataset)))
+
+    return decide
+
+
+def _low(dataset: str) -> Judge:
+    """CONSTANT times each attack's rate on the adversarially trained networks is at most NRF-PGD's on the standard ones."""
+
+    def decide(runs: Runs) -> Finding:
+        run = runs["run"]
+        usual = rates(run, dataset, "NRF", "standard")
+        parts = {}
+        for attack in ("NRF", "RF"):
+            found = rates(run, dataset, attack, "adversarial")
+            parts[attack] = at_most(mean_interval([CONSTANT * a - u for a, u in zip(found, usual, strict=True)]), 0.0)
+        return scoped(_feature_scope(run, dataset), every(parts, **_shown(run, dataset)))
+
+    return decide
+
+
+def _small(dataset: str) -> Judge:
+    """Each attack's rate on the adversarially trained networks is at most SMALL."""
+
+    def decide(runs: Runs) -> Finding:
+        run = runs["run"]
+        parts = {a: at_most(mean_interval(rates(run, dataset, a, "adversarial")), SMALL) for a in ("NRF", "RF")}
+        return scoped(_feature_scope(run, dataset), every(parts, **_shown(run, dataset)))
+
+    return decide
+
+
+def _table_readings(dataset: str) -> tuple[Reading, ...]:
+    need = {"run": Need("image-feature-attacks", {"datasets": [dataset]})}
+    title = TITLES[dataset]
+    plain, much = _contrast(dataset, "standard", "NRF", "RF", 1.0, above), _contrast(dataset, "standard", "NRF", "RF", MUCH, at_least)
+    order = _contrast(dataset, "adversarial", "RF", "NRF", 1.0, above)
+    return (
+        Reading(
+            f"{dataset}-standard", f"{title}: on standard networks NRF-PGD succeeds more often than RF-PGD (difference > 0)", need, plain
+        ),
+        Reading(f"{dataset}-standard-much", f"{title}: {MUCH:g} times as often (the rule for ≫)", need, much),
+        Reading(
+            f"{dataset}-adversarial-low",
+            f"{title}: on adversarially trained networks both are low: {CONSTANT:g} times the rate is at most NRF-PGD's on standard ones",
+            need,
+            _low(dataset),
+        ),
+        Reading(f"{dataset}-adversarial-small", f"{title}: both rates there are at most {SMALL:g}", need, _small(dataset)),
+        Reading(f"{dataset}-adversarial-order", f"{title}: there RF-PGD succeeds more often, as in the table's last rows", need, order),
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "AT-T2",
+        "at",
+        "Table 2, A.2",
+        "Targeted attacks through non-robust features succeed on standard networks and those through robust features hardly do; adversarial training makes both rare.",
+        ("the networks have learned the ten classes", "the adversarially trained ones are robust"),
+        (*_table_readings("mnist"), *_table_readings("cifar10")),
+    ),
+)

@@ -1,0 +1,168 @@
+"""Claims about the law and about the two global minima: AT-A2.3, AT-AB.3, AT-P3.1, AT-P3.2."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from featscope.claims.claim import SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_least, at_most
+from featscope.core.stats import Interval, wilson
+from featscope.core.store import Run
+from featscope.papers.at.certificates import fooled, matching_bound
+from featscope.papers.at.runs import ASSUMPTION, FIG3, MINIMA
+
+
+def _condition(name: str) -> Judge:
+    def judge(runs: Runs) -> Finding:
+        row = runs["run"].part("law").filter(pl.col("name") == name).to_dicts()[0]
+        verdict = Verdict.HOLDS if row["met"] else Verdict.FAILS
+        return Finding(verdict, row["value"], row["bound"], {"text": row["text"]})
+
+    return judge
+
+
+def _any_classifier(runs: Runs) -> Finding:
+    run = runs["run"]
+    t = {key: run.tensors[f"law/{key}"].numpy() for key in ("x", "y", "left", "right")}
+    bound = matching_bound(t["x"].astype(float), t["y"], t["left"], t["right"], float(run.spec["spec"]["eps"]))
+    evidence = {
+        "certificate": "law/x, law/y, law/left, law/right: pairs of different labels with a common point in both balls, re-verified",
+        "pairs": len(t["left"]),
+        "points": len(t["y"]),
+        "share_of_intersecting_pairs": run.summary["any_classifier"]["intersecting_pairs"],
+    }
+    if bound is None:
+        return Finding(Verdict.INCONCLUSIVE, None, 1 - SMALL, {**evidence, "note": "the certificate does not verify"})
+    verdict = Verdict.HOLDS if bound >= 1 - SMALL else Verdict.FAILS
+    return Finding(verdict, bound, 1 - SMALL, evidence)
+
+
+def _choices(runs: Runs) -> Finding:
+    rows = runs["run"].part("law")
+    missed = rows.filter(~pl.col("met")).height
+    return Finding(Verdict.FAILS if missed else Verdict.HOLDS, float(missed), 0.0, {"conditions": rows.to_dicts()})
+
+
+def _at_largest_gamma(run: Run, feature: str) -> pl.DataFrame:
+    rows = run.part("gamma").filter(pl.col("feature") == feature)
+    return rows.filter(pl.col("gamma") == rows["gamma"].max())
+
+
+def _curve(run: Run, feature: str, column: str) -> dict[str, list[float]]:
+    return {"gamma": run.summary[feature]["gamma"], column: run.summary[feature][column]}
+
+
+def _risk(feature: str) -> Judge:
+    def judge(runs: Runs) -> Finding:
+        values = _at_largest_gamma(runs["run"], feature)["risk"].to_list()
+        worst = max(values)
+        return at_most(Interval(worst, min(values), worst), SMALL, curve=_curve(runs["run"], feature, "risk"))
+
+    return judge
+
+
+def _error(run: Run, feature: str, column: str) -> Interval:
+    rows = _at_largest_gamma(run, feature)
+    total = int(rows["points"].sum())
+    right = round(float((rows[column] * rows["points"]).sum()))
+    return wilson(total - right, total)
+
+
+def _error_to_one(column: str) -> Judge:
+    def judge(runs: Runs) -> Finding:
+        curve = _curve(runs["run"], "non-robust", column)
+        if None in curve[column]:
+            note = "ε < β: the proof's Δ is not in the ball"
+            return Finding(Verdict.OUT_OF_SCOPE, None, 1 - SMALL, {"unmet": [note]})
+        return at_least(_error(runs["run"], "non-robust", column), 1 - SMALL, curve=curve)
+
+    return judge
+
+
+def _own_logit(runs: Runs) -> Finding:
+    return at_most(_error(runs["run"], "robust", "own-logit"), SMALL, curve=_curve(runs["run"], "robust", "own-logit"))
+
+
+def _own_logit_noise(runs: Runs) -> Finding:
+    rows = runs["run"].part("noise").filter(pl.col("feature") == "robust")
+    by_noise = rows.group_by("sigma_n").agg(pl.col("own-logit").mean(), pl.col("points").sum()).sort("sigma_n")
+    first = by_noise.to_dicts()[0]
+    wrong = round((1 - first["own-logit"]) * first["points"])
+    curve = by_noise.select("sigma_n", "own-logit").to_dict(as_series=False)
+    return at_most(wilson(wrong, first["points"]), SMALL, curve=curve, smallest_noise=first["sigma_n"])
+
+
+def _full_ball(runs: Runs) -> Finding:
+    run = runs["run"]
+    t = {key: run.tensors[f"gamma/{key}"].numpy() for key in ("x", "y", "delta", "w")}
+    body = run.spec["spec"]
+    hits = fooled(t["w"], t["x"], t["y"], t["delta"], float(body["eps"]), int(body["net"]["q"]), float(body["net"]["rho"]))
+    shown, exact = wilson(hits, len(t["y"])), _error(run, "robust", "full-ball")
+    # One explicit Δ can only refute; that nothing refutes is for the exact minimum to say.
+    return at_most(
+        Interval(exact.value, max(shown.low, exact.low), exact.high),
+        SMALL,
+        certificate="gamma/x, gamma/y, gamma/delta, gamma/w: −ε u_y + ε u_j on every patch, re-verified point by point",
+        fooled=f"{hits} of {len(t['y'])}",
+        exact_accuracy_largest_over_gamma=float(np.max(run.summary["robust"]["full-ball"])),
+    )
+
+
+CLAIMS = (
+    Claim(
+        id="AT-A2.3",
+        paper="at",
+        reference="AT Assumption 2.3 and §2.5 (small perturbation radius)",
+        statement="Robust features are much stronger, non-robust ones much denser, and classes are separated far beyond the radius.",
+        hypotheses=(),
+        readings=(
+            Reading("strong", "inf α is at least ten times sup β at Figure 3's law", {"run": FIG3}, _condition("A2.3 strong")),
+            Reading("dense", "Σ_NR β³ is at least ten times Σ_R α³ at Figure 3's law", {"run": FIG3}, _condition("A2.3 dense")),
+            Reading("separation", "points of different classes are farther apart than 2ε", {"run": FIG3}, _condition("2ε-separation")),
+            Reading(
+                "any-classifier",
+                "some classifier could be robust on a sample: a matching of intersecting pairs does not forbid it",
+                {"run": FIG3},
+                _any_classifier,
+            ),
+        ),
+    ),
+    Claim(
+        id="AT-AB.3",
+        paper="at",
+        reference="AT Assumption B.3",
+        statement="The choices of hyperparameters that the proofs assume; counts those that Figure 3's law does not meet.",
+        hypotheses=(),
+        readings=(Reading("figure-3", "every condition with a finite meaning is met by Figure 3's law", {"run": FIG3}, _choices),),
+    ),
+    Claim(
+        id="AT-P3.1",
+        paper="at",
+        reference="AT Proposition 3.1",
+        statement="The network w_i = γ v_i has vanishing risk but adversarial error 1 − o(1) as γ grows.",
+        hypotheses=ASSUMPTION,
+        readings=(
+            Reading("risk", "cross-entropy at the largest γ", {"run": MINIMA}, _risk("non-robust")),
+            Reading("model-free", "error under the proof's own Δ at the largest γ", {"run": MINIMA}, _error_to_one("explicit")),
+            Reading("full-ball", "exact error over the ball at the largest γ", {"run": MINIMA}, _error_to_one("full-ball")),
+        ),
+    ),
+    Claim(
+        id="AT-P3.2",
+        paper="at",
+        reference="AT Proposition 3.2",
+        statement="The network w_i = γ u_i has vanishing risk and adversarial error o(1) as γ grows.",
+        hypotheses=ASSUMPTION,
+        readings=(
+            Reading("risk", "cross-entropy at the largest γ", {"run": MINIMA}, _risk("robust")),
+            Reading("own-logit", "the attack only lowers F_y; exact error at the largest γ, Figure 3's law", {"run": MINIMA}, _own_logit),
+            Reading(
+                "own-logit-small-noise",
+                "the same at the smallest swept noise: σ_n = 1/√d goes to 0 with d",
+                {"run": MINIMA},
+                _own_logit_noise,
+            ),
+            Reading("full-ball", "every Δ of the ball, with the perturbation that writes ε u_j on each patch", {"run": MINIMA}, _full_ball),
+        ),
+    ),
+)

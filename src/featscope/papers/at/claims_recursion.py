@@ -1,0 +1,146 @@
+"""Claims that the lemmas' recursions are gradient descent: AT-L5.1, LD.4, LD.2, L5.2, LD.16 to LD.18, LD.7, LD.21."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from featscope.claims.claim import CONSTANT, SAME, SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_most, exactly
+from featscope.claims.reads import numbers
+from featscope.core.stats import Interval
+from featscope.papers.at.runs import FIG3, RECURSION
+
+NOISELESS = ("noiseless population data", "features orthonormal")
+
+
+def _gap(arm: str) -> Judge:
+    def judge(runs: Runs) -> Finding:
+        rows = runs["run"].part(arm)
+        steps = int(np.asarray(rows["step"].max()))
+        return exactly(
+            float(numbers(rows["gap"]).max()), SAME, steps=steps, runs=rows["run"].n_unique(), measured="largest |Δw| over all steps"
+        )
+
+    return judge
+
+
+def _cross_growth(arm: str) -> Judge:
+    """For each seed the largest growth, over time and over the pairs (i, j), of max_r C and max_r D; the lemma is about every pair."""
+
+    def judge(runs: Runs) -> Finding:
+        worst: dict[str, list[float]] = {"C": [], "D": []}
+        for _, rows in runs["run"].part(arm).sort("step").group_by("run", maintain_order=True):
+            for column, ratios in worst.items():
+                values = numbers(rows[column])
+                started = values[0] > 0
+                ratios.append(float((values[:, started].max(0) / values[0, started]).max()) if started.any() else 0.0)
+        by_seed = [max(pair) for pair in zip(worst["C"], worst["D"], strict=True)]
+        return at_most(Interval(max(by_seed), min(by_seed), max(by_seed)), CONSTANT, growth_of_C=worst["C"], growth_of_D=worst["D"])
+
+    return judge
+
+
+def _approximation(runs: Runs) -> Finding:
+    """Share of recorded steps in the polynomial stage at which Lemma 5.2's step is within a factor CONSTANT of the exact one."""
+    rows = runs["run"].part("adversarial").filter(pl.col("polynomial") == 1.0)
+    inside, total, medians = 0, 0, {}
+    for kind in "AB":
+        guess, exact = numbers(rows[f"approximation_{kind}"]).ravel(), numbers(rows[f"exact_{kind}"]).ravel()
+        moving = np.maximum(np.abs(exact), np.abs(guess)) > 1e-14
+        with np.errstate(divide="ignore"):
+            ratio = guess[moving] / exact[moving]
+        inside += int(((ratio >= 1 / CONSTANT) & (ratio <= CONSTANT)).sum())
+        total += int(moving.sum())
+        medians[kind] = float(np.median(ratio[np.isfinite(ratio)])) if np.isfinite(ratio).any() else None
+    if total == 0:
+        return Finding(Verdict.VACUOUS, None, None, {"reason": "no step lies in the polynomial stage"})
+    share = inside / total
+    verdict = Verdict.HOLDS if share >= 1 - SMALL else Verdict.FAILS
+    note = "the lemma drops the initial directions; with σ0 = 1/√d they have norm 1 and the ascent step along them switches neurons off"
+    return Finding(verdict, share, 1 - SMALL, {"median_ratio": medians, "steps": total, "note": note})
+
+
+CLAIMS = (
+    *(
+        Claim(
+            id=name,
+            paper="at",
+            reference=reference,
+            statement=statement,
+            hypotheses=NOISELESS,
+            readings=(
+                Reading("recursion-against-descent", "largest difference over all steps and seeds, float64", {"run": RECURSION}, _gap(arm)),
+            ),
+        )
+        for name, reference, statement, arm in (
+            ("AT-L5.1", "AT Lemma 5.1", "The diagonal coefficients A and B follow their recursion under standard training.", "standard"),
+            ("AT-LD.4", "AT Lemma D.4", "A, B, C and D follow their recursion under standard training.", "standard"),
+            (
+                "AT-LD.2",
+                "AT Lemma D.2",
+                "The weights are their initial part orthogonal to the features plus A, B, C, D along them.",
+                "standard",
+            ),
+            (
+                "AT-LD.16",
+                "AT Lemma D.16",
+                "Under adversarial training the weights are combinations of features and initial directions.",
+                "adversarial",
+            ),
+            (
+                "AT-LD.17",
+                "AT Lemma D.17",
+                "Adversarial patches are combinations of features and initial directions with clipped coefficients.",
+                "adversarial",
+            ),
+            (
+                "AT-LD.18",
+                "AT Lemma D.18",
+                "A to E follow their recursion under adversarial training with the coefficient clip.",
+                "adversarial",
+            ),
+        )
+    ),
+    Claim(
+        id="AT-L5.2",
+        paper="at",
+        reference="AT Lemma 5.2 and Lemma D.22",
+        statement="In the polynomial stage of adversarial training A and B grow by a closed formula in their own sums of q-th powers.",
+        hypotheses=(*NOISELESS, "all neurons in the polynomial part"),
+        readings=(
+            Reading(
+                "within-a-constant",
+                "share of steps at which the formula's step is within a factor three of the exact one",
+                {"run": RECURSION},
+                _approximation,
+            ),
+        ),
+    ),
+    Claim(
+        id="AT-LD.7",
+        paper="at",
+        reference="AT Lemma D.7",
+        statement="Under standard training off-diagonal correlations stay of the order of their initial values.",
+        hypotheses=NOISELESS,
+        readings=(
+            Reading("noiseless", "largest over time ÷ initial", {"run": RECURSION}, _cross_growth("standard")),
+            Reading("with-noise", "the same in Figure 3's run", {"run": FIG3}, _cross_growth("standard")),
+        ),
+    ),
+    Claim(
+        id="AT-LD.21",
+        paper="at",
+        reference="AT Lemma D.21",
+        statement="Under adversarial training off-diagonal correlations stay of the order of their initial values.",
+        hypotheses=NOISELESS,
+        readings=(
+            Reading(
+                "coefficient-clip",
+                "largest over time ÷ initial, noiseless, the clip as printed",
+                {"run": RECURSION},
+                _cross_growth("adversarial"),
+            ),
+            Reading("patch-clip", "the same in Figure 3's run", {"run": FIG3}, _cross_growth("adversarial")),
+        ),
+    ),
+)

@@ -1,0 +1,333 @@
+"""`patch-fig3`: AT Figure 3, the dynamics and learning curves of standard and adversarial training on the patch law.
+
+The defaults train adversarially with η = 1 and the patch clip. At the paper's η = 0.1 and T = 1000 the run is still in its first phase under every
+reading of Clip (T·η is too short by a factor of about five), so the switch that the figure prints cannot be seen; the paper's literal setting is
+`--set adversarial.learning_rate=0.1 --set adversarial.steps=1000`, which is also the `paper` profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from featscope.attacks.evaluate import evaluate
+from featscope.attacks.patch_certificate import certified, certify
+from featscope.attacks.patch_model_free import model_free
+from featscope.attacks.patch_training_attack import Ascent, Clip, Directions, right_at_both
+from featscope.attacks.pgd import ONE_STEP, PGD, Attack
+from featscope.attacks.threat import Threat
+from featscope.core.errors import require
+from featscope.core.frozen import Value
+from featscope.core.losses import margin
+from featscope.core.store import Folder, Json, Rows
+from featscope.core.streams import stream
+from featscope.dynamics import patch_observables as seen
+from featscope.dynamics.patch_descent import Perturb, Weights, training_step
+from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.spec import Experiment, Spec
+from featscope.laws.patches import PatchBatch, PatchLaw, stack
+from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
+from featscope.papers.at.patch_summary import summarise
+
+Arm = Literal["standard", "adversarial"]
+THREATS = ("feature-span", "full-ball")
+
+
+class Training(Value):
+    """Gradient descent: learning rate η, steps T, full batch unless a size is given."""
+
+    learning_rate: float = Field(default=0.1, gt=0)
+    steps: int = Field(default=1000, ge=1)
+    batch_size: int | None = Field(default=None, ge=1)
+
+
+class AdversarialTraining(Training):
+    """The same at perturbed points: one ascent step of size η̃ with a clip, or PGD with ``attack_steps`` > 1."""
+
+    learning_rate: float = Field(default=1.0, gt=0)
+    steps: int = Field(default=1500, ge=1)
+    clip: Clip = "patch"
+    step_size: float = Field(default=1000.0, gt=0)
+    objective: Literal["own-logit", "margin", "cross-entropy"] = "own-logit"
+    attack_steps: int = Field(default=1, ge=1)
+
+
+class Evaluation(Value):
+    """How robustness is measured: PGD steps and restarts, and the radii of the curves."""
+
+    steps: int = Field(default=20, ge=1)
+    restarts: int = Field(default=1, ge=1)
+    points: int = Field(default=100, ge=1, description="test points attacked along training")
+    every: int = Field(default=100, ge=1)
+    radii: tuple[Annotated[float, Field(gt=0)], ...] = (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8)
+    curve_points: int = Field(default=60, ge=1)
+
+
+class PatchFig3(Spec):
+    """Settings of AT §6.1; the field defaults are those of the `cpu` profile."""
+
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {
+            "seeds": [0],
+            "law.d": 40,
+            "net.width": 30,
+            "train_size": 40,
+            "test_size": 100,
+            "adversarial.steps": 600,
+            "standard.steps": 600,
+            "every": 20,
+            "evaluation.every": 300,
+            "evaluation.points": 40,
+            "evaluation.curve_points": 40,
+            "evaluation.radii": [0.02, 0.1, 0.3, 1.2],
+        },
+        "paper": {
+            "adversarial.learning_rate": 0.1,
+            "adversarial.steps": 1000,
+            "seeds": [0, 1, 2, 3, 4],
+            "test_size": 1000,
+            "every": 10,
+            "evaluation.points": 500,
+            "evaluation.curve_points": 200,
+        },
+    }
+    aliases: ClassVar[Mapping[str, str]] = {
+        "P": "law.patches",
+        "m": "net.width",
+        "N": "train_size",
+        "eta_tilde": "adversarial.step_size",
+    }
+
+    law: PatchLaw = PatchLaw()
+    net: PatchNetSpec = PatchNetSpec()
+    eps: float = Field(default=1.2, gt=0)
+    norm: str = "Linf"
+    train_size: int = Field(default=100, ge=1)
+    test_size: int = Field(default=200, ge=1)
+    arms: tuple[Arm, ...] = ("standard", "adversarial")
+    standard: Training = Training()
+    adversarial: AdversarialTraining = AdversarialTraining()
+    evaluation: Evaluation = Evaluation()
+    every: int = Field(default=20, ge=1)
+
+    def model_post_init(self, context: object) -> None:
+        """Refuse combinations that have no meaning."""
+        along = self.norm == "L2" or self.law.frame == "axes"
+        require(along, "norms other than ℓ2 need features along the axes (Def. 2.1)", f"norm={self.norm}", "use frame=axes or norm=L2")
+        some = 0 < len(self.arms) == len(set(self.arms))
+        require(some, "arms must be standard, adversarial or both, each once", f"arms={self.arms}", "name each once")
+        plain = self.adversarial.attack_steps == 1 or (self.adversarial.clip, self.adversarial.step_size) == ("patch", 1000.0)
+        require(
+            plain, "clip and step_size belong to the one-step attack", f"attack_steps={self.adversarial.attack_steps}", "leave them out"
+        )
+        for training in (self.standard, self.adversarial):
+            fits = training.batch_size is None or training.batch_size <= self.train_size
+            require(fits, "batch_size must be at most train_size", f"{training.batch_size} of {self.train_size}", "lower it")
+        self.ascent  # noqa: B018 - refuses a clip that the norm does not have
+        self.threat("full-ball")
+
+    @property
+    def ascent(self) -> Ascent:
+        """The training attack."""
+        adv = self.adversarial
+        return Ascent(objective=adv.objective, step_size=adv.step_size, eps=self.eps, norm=self.norm, clip=adv.clip)
+
+    def threat(self, name: str, eps: float | None = None) -> Threat:
+        """`full-ball`, or `feature-span`: only what lies in the span of the features may change."""
+        radius = self.eps if eps is None else eps
+        if name == "full-ball":
+            return Threat(self.norm, radius, event=2)
+        span = torch.cat(self.law.features(self.torch_dtype))
+        if self.law.frame == "axes":
+            return Threat(self.norm, radius, event=2, support=span.sum(0), name=name)
+        return Threat(self.norm, radius, event=2, basis=span, name=name)
+
+
+class Data:
+    """Train and test samples of all seeds, with initial weights, stacked along the axis of runs."""
+
+    def __init__(self, spec: PatchFig3) -> None:
+        dtype = spec.torch_dtype
+        self.train = self._samples(spec, "train", spec.train_size, dtype)
+        self.test = self._samples(spec, "test", spec.test_size, dtype)
+        self.robust = spec.law.restrict(self.test, "robust").x
+        self.non_robust = spec.law.restrict(self.test, "non-robust").x
+        inits = [spec.net.init(spec.law.k, spec.law.d, stream(seed, "init")) for seed in spec.seeds]
+        self.w0 = torch.stack(inits).to(dtype)
+
+    @staticmethod
+    def _samples(spec: PatchFig3, name: str, size: int, dtype: torch.dtype) -> PatchBatch:
+        return stack([spec.law.sample(size, stream(seed, "data", name)).to(dtype) for seed in spec.seeds])
+
+    def test_of(self, index: int, points: int) -> PatchBatch:
+        """The first test points of one run."""
+        return PatchBatch(*(part[index, :points] for part in self.test))
+
+
+def training_attack(spec: PatchFig3, data: Data) -> Perturb:
+    """The map (net, X, y) → Δ that adversarial training uses."""
+    if spec.adversarial.attack_steps > 1:
+        pgd = PGD(spec.adversarial.objective, steps=spec.adversarial.attack_steps, random_start=False)
+        threat, rng = spec.threat("full-ball"), stream(0, "training-attack")
+        return lambda net, x, y: pgd(net, x, y, threat, rng)
+    if spec.adversarial.clip != "coefficient":
+        return spec.ascent.perturb
+    noiseless = spec.law.sigma_n == 0
+    require(noiseless, "the coefficient clip is defined for noiseless laws", f"sigma_n={spec.law.sigma_n}", "set sigma_n=0")
+    u, v = spec.law.features(spec.torch_dtype)
+    directions = Directions(torch.cat([u, v]), data.w0)
+    return lambda net, x, y: spec.ascent.perturb(net, x, y, directions)
+
+
+def attacks(spec: PatchFig3) -> list[Attack]:
+    """One step, then PGD on a margin loss and on cross-entropy, aimed at every class in turn where there are more than two."""
+    steps, restarts = spec.evaluation.steps, spec.evaluation.restarts
+    several = spec.law.k > 2
+    return [
+        ONE_STEP,
+        PGD("margin", steps=steps, restarts=restarts, every_target=several),
+        PGD("cross-entropy", steps=steps, restarts=restarts),
+    ]
+
+
+def observe(spec: PatchFig3, data: Data, attack: Perturb, last: int) -> Callable[[Weights, int], Mapping[str, Tensor | float]]:
+    """Everything that is recorded of a training run; costly quantities every ``evaluation.every`` steps and at the end."""
+    law = spec.law
+
+    def look(state: Weights, t: int) -> Mapping[str, Tensor | float]:
+        net = spec.net.net(state.w)
+        u, v = seen.correlations(state.w, law)
+        rest = seen.orthogonal_part(state.w, law)
+        fit = seen.fit(net, data.train.x, data.train.y)
+        row: dict[str, Tensor | float] = {
+            "loss": fit.loss,
+            "residual": fit.residual,
+            "clean_train": fit.accuracy,
+            "clean_test": seen.accuracy(net, data.test.x, data.test.y),
+            "u": seen.own_correlations(u).amax(-1),
+            "v": seen.own_correlations(v).amax(-1),
+            "C": seen.cross_correlations(u),
+            "D": seen.cross_correlations(v),
+            "rest_l1": rest.abs().sum(-1).flatten(-2).amax(-1),
+            "rest_l2": rest.norm(dim=-1).flatten(-2).amax(-1),
+            "feature_robust": seen.accuracy(net, data.robust, data.test.y),
+            "feature_non_robust": seen.accuracy(net, data.non_robust, data.test.y),
+        }
+        if t % spec.evaluation.every == 0 or t == last:
+            row |= {"u_all": seen.own_correlations(u), "v_all": seen.own_correlations(v)}
+            row["noise_max"] = seen.noise_correlation_max(net, law, data.train)
+            row["noise_update_rest"] = seen.noise_update_rest(net, law, data.train)
+            spread = seen.own_outputs(net, data.train.x, data.train.y)
+            row |= {"F_max": spread.largest, "F_ratio": spread.ratio}
+            row |= robustness(spec, data, net, attack)
+        return row
+
+    return look
+
+
+def robustness(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> dict[str, Tensor]:
+    """Accuracy under the training attack (test and train), the model-free Δ, and every threat's attacks, each (runs)."""
+    n = spec.evaluation.points
+    x, y = data.test.x[:, :n], data.test.y[:, :n]
+    found = {"robust_training-attack": right_at_both(net, x, attack(net, x, y), y).double().mean(-1)}
+    tx, ty = data.train.x, data.train.y
+    found["robust_train_training-attack"] = right_at_both(net, tx, attack(net, tx, ty), ty).double().mean(-1)
+    columns: dict[str, list[float]] = {f"robust_{name}": [] for name in THREATS}
+    for index, seed in enumerate(spec.seeds):
+        one, batch = net.run(index), data.test_of(index, n)
+        for name in THREATS:
+            rng = stream(seed, "attack", name)
+            columns[f"robust_{name}"].append(evaluate(one, batch.x, batch.y, spec.threat(name), attacks(spec), rng).accuracy)
+        if spec.norm == "Linf" and spec.eps >= spec.law.beta_supremum:
+            delta = model_free(spec.law, batch, spec.eps, stream(seed, "attack", "model-free"))
+            right = margin(one(batch.x + delta), batch.y) > 0
+            columns.setdefault("robust_model-free", []).append(float(right.double().mean()))
+    return found | {name: torch.tensor(values) for name, values in columns.items()}
+
+
+def radius_curves(spec: PatchFig3, data: Data, w: Tensor) -> Rows:
+    """For each run, threat and radius: attacked upper and certified lower bound on the robust accuracy.
+
+    At ε the training points are measured too, and what PGD on cross-entropy alone would report. A run that diverged is robust nowhere.
+    """
+    rows: Rows = []
+    for index, seed in enumerate(spec.seeds):
+        net = spec.net.net(w[index])
+        test = data.test_of(index, spec.evaluation.curve_points)
+        train = PatchBatch(*(part[index, : spec.evaluation.curve_points] for part in data.train))
+        for name in THREATS:
+            for eps in sorted({*spec.evaluation.radii, spec.eps}):
+                rows.append({"run": seed, "threat": name, "points": "test", **bracket(spec, net, test, spec.threat(name, eps), seed)})
+            rows.append({"run": seed, "threat": name, "points": "train", **bracket(spec, net, train, spec.threat(name), seed)})
+    return rows
+
+
+def bracket(spec: PatchFig3, net: PatchNet, batch: PatchBatch, threat: Threat, seed: int) -> dict[str, Any]:
+    """One bracket: what every attack left, what is certified by intervals and by tangents, and what cross-entropy alone would say."""
+    if not bool(net.w.isfinite().all()):
+        return {"eps": threat.eps, "upper": 0.0, "lower": 0.0, "lower_interval": 0.0, "cross_entropy_alone": 0.0, "diverged": True}
+    found = evaluate(net, batch.x, batch.y, threat, attacks(spec), stream(seed, "attack", threat.name))
+    row: dict[str, Any] = {"eps": threat.eps, "upper": found.accuracy, "diverged": False}
+    bounds, outputs = certify(net, batch.x, batch.y, threat), net(batch.x)
+    row["lower"] = float(certified(bounds.linear, outputs).double().mean())
+    row["lower_interval"] = float(certified(bounds.interval, outputs).double().mean())
+    if threat.eps == spec.eps:
+        naive = [PGD("cross-entropy", steps=spec.evaluation.steps)]
+        row["cross_entropy_alone"] = evaluate(net, batch.x, batch.y, threat, naive, stream(seed, "naive", threat.name)).accuracy
+    return row
+
+
+def certificates(spec: PatchFig3, data: Data, w: Tensor, count: int = 50) -> dict[str, Tensor]:
+    """Explicit perturbations of the first run that fool it over the full ball: points, labels, perturbations and weights."""
+    net, batch = spec.net.net(w[0]), data.test_of(0, count)
+    found = evaluate(net, batch.x, batch.y, spec.threat("full-ball"), attacks(spec), stream(spec.seeds[0], "certificate"))
+    return {"x": batch.x, "y": batch.y, "delta": found.delta, "w": net.w}
+
+
+def _train(spec: PatchFig3, folder: Folder, data: Data, arm: Arm) -> None:
+    attack = training_attack(spec, data)
+    plan = spec.standard if arm == "standard" else spec.adversarial
+    step = training_step(
+        spec.net,
+        data.train.x,
+        data.train.y,
+        plan.learning_rate,
+        attack if arm == "adversarial" else None,
+        batch_size=plan.batch_size,
+        seeds=spec.seeds,
+    )
+    look = observe(spec, data, attack, plan.steps)
+    record = trajectory(step, Weights(data.w0.clone()), plan.steps, look, spec.every, runs=spec.seeds, keep=folder.part(arm))
+    if folder.part(f"{arm}-radii").load() is None:
+        finite = bool(record.state.w[0].isfinite().all())
+        tensors = certificates(spec, data, record.state.w) if finite else {}
+        folder.add(f"{arm}-radii", radius_curves(spec, data, record.state.w), tensors)
+
+
+def run(spec: PatchFig3, folder: Folder) -> Json:
+    """Train each arm on all seeds at once, then measure what the final networks withstand."""
+    data = Data(spec)
+    batch = data.test_of(0, min(spec.test_size, 400))
+    conditions, conflict = spec.law.check(spec.eps, batch, norm=spec.norm)
+    pairs = {"x": batch.x, "y": batch.y, "left": conflict.left, "right": conflict.right}
+    folder.add("law", [c.as_json() for c in conditions], pairs)
+    for arm in spec.arms:
+        _train(spec, folder, data, arm)
+    any_classifier = {"upper": conflict.bound, "intersecting_pairs": conflict.share}
+    return summarise(spec.arms, folder, spec.eps) | {"any_classifier": any_classifier}
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="patch-fig3",
+        paper="at",
+        shows="AT Figure 3: correlations with robust and non-robust features and learning curves, standard against adversarial training",
+        spec=PatchFig3,
+        run=run,
+        takes={"quick": "10 s", "cpu": "3 min", "paper": "6 min"},
+    ),
+)

@@ -1,0 +1,155 @@
+"""`patch-minima`: AT Propositions 3.1 and 3.2, the networks w_i = γ v_i and w_i = γ u_i, along γ and along the noise.
+
+Everything is exact for each sampled point: the networks read one axis a class, so the worst perturbation is known in closed form. Only the
+coordinates of the features matter, which is why the sample keeps no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from featscope.attacks.evaluate import evaluate
+from featscope.attacks.patch_axis_margin import outputs, worst_margins
+from featscope.attacks.patch_model_free import model_free, write_robust
+from featscope.attacks.pgd import ONE_STEP, PGD
+from featscope.attacks.threat import Threat
+from featscope.core.errors import require
+from featscope.core.losses import CROSS_ENTROPY, margin
+from featscope.core.store import Folder, Json, Rows
+from featscope.core.streams import stream
+from featscope.experiments.spec import Experiment, Spec, refuse_unused
+from featscope.laws.patches import PatchBatch, PatchLaw
+from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
+
+
+class PatchMinima(Spec):
+    """The γ and σ_n that are swept, and the sample size."""
+
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"seeds": [0], "points": 1000, "gammas": [0.5, 2, 10, 100, 1e4], "noises": [0.1, 0.0316, 0.01], "attacked": 50},
+        "paper": {"points": 50000},
+    }
+
+    law: PatchLaw = PatchLaw()
+    net: PatchNetSpec = PatchNetSpec(width=1)
+    eps: float = Field(default=1.2, gt=0)
+    gammas: tuple[Annotated[float, Field(gt=0, le=1e30)], ...] = (0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4)
+    noises: tuple[Annotated[float, Field(ge=0)], ...] = (0.1, 0.0562, 0.0316, 0.0178, 0.01, 0.00316, 0.001)
+    points: int = Field(default=10000, ge=1)
+    dtype: Literal["float64"] = "float64"
+    attacked: int = Field(default=200, ge=1, description="points on which PGD is compared with the exact minimum")
+
+    def model_post_init(self, context: object) -> None:
+        """Axis features and positive γ only."""
+        require(self.law.frame == "axes", "ℓ∞ needs features along the axes (Def. 2.1)", f"frame={self.law.frame}", "use axes")
+        require(len(self.gammas) > 0 and len(self.noises) > 0, "gammas and noises must not be empty", "[]", "give at least one")
+        refuse_unused(self, "only the coordinates of the features matter here", "law.d", "net.width", "net.sigma_0")
+
+
+def _sample(spec: PatchMinima, sigma_n: float, seed: int, name: str, n: int) -> tuple[PatchLaw, PatchBatch]:
+    law = spec.law.replace(sigma_n=sigma_n, d=2 * spec.law.k)
+    return law, law.sample(n, stream(seed, "data", name))
+
+
+def _weights(law: PatchLaw, gamma: float, feature: str) -> Tensor:
+    u, v = law.features()
+    return gamma * (u if feature == "robust" else v)[:, None, :]
+
+
+def minimum_rows(spec: PatchMinima, sigma_n: float, gammas: tuple[float, ...], seed: int, feature: str) -> Rows:
+    """Risk, clean and robust accuracies along γ for w_i = γ u_i (robust) or γ v_i (non-robust)."""
+    law, batch = _sample(spec, sigma_n, seed, "test", spec.points)
+    u, v = law.features()
+    along = batch.x @ (u if feature == "robust" else v).mT
+    q, rho, eps = spec.net.q, spec.net.rho, spec.eps
+    explicit = write_robust if feature == "robust" else model_free if eps >= law.beta_supremum else None
+    rows: Rows = []
+    for gamma in gammas:
+        clean = outputs(along, gamma, q, rho)
+        net = PatchNet(_weights(law, gamma, feature), q, rho)
+        moved = None if explicit is None else batch.x + explicit(law, batch, eps, stream(seed, "attack"))
+        row = {
+            "feature": feature,
+            "sigma_n": sigma_n,
+            "run": seed,
+            "gamma": gamma,
+            "risk": float(CROSS_ENTROPY.value(clean, batch.y).mean()),
+            "clean": _share(margin(clean, batch.y)),
+            "full-ball": _share(worst_margins(along, batch.y, gamma, eps, q, rho)),
+            "own-logit": _share(worst_margins(along, batch.y, gamma, eps, q, rho, raise_others=False)),
+            "explicit": None if moved is None else _share(margin(net(moved), batch.y)),
+            "points": spec.points,
+        }
+        rows.append(row)
+    return rows
+
+
+def _share(margins: Tensor) -> float:
+    return float((margins > 0).double().mean())
+
+
+def attack_rows(spec: PatchMinima, seed: int) -> Rows:
+    """PGD against the exact minimum on a few points, for the law as given and γ = 1, 10, 100."""
+    rows: Rows = []
+    for feature in ("robust", "non-robust"):
+        law, batch = _sample(spec, spec.law.sigma_n, seed, "attacked", spec.attacked)
+        u, v = law.features()
+        along = batch.x @ (u if feature == "robust" else v).mT
+        for gamma in (1.0, 10.0, 100.0):
+            net = PatchNet(_weights(law, gamma, feature), spec.net.q, spec.net.rho)
+            for eps in (0.05, 0.1, 0.2, 0.4, spec.eps):
+                exact = worst_margins(along, batch.y, gamma, eps, spec.net.q, spec.net.rho)
+                suite = [ONE_STEP, PGD("margin", 40, restarts=2), PGD("cross-entropy", 40)]
+                found = evaluate(net, batch.x, batch.y, Threat("Linf", eps, 2), suite, stream(seed, "attack"))
+                row = {"feature": feature, "gamma": gamma, "eps": eps, "run": seed, "exact": _share(exact)}
+                rows.append({**row, "attacked": found.accuracy, "beaten": int((found.robust < (exact > 0)).sum())})
+    return rows
+
+
+def run(spec: PatchMinima, folder: Folder) -> Json:
+    """Both propositions for all seeds, along γ at the law's noise and along the noise at the largest γ."""
+    by_gamma = [r for s in spec.seeds for f in ("robust", "non-robust") for r in minimum_rows(spec, spec.law.sigma_n, spec.gammas, s, f)]
+    largest = (max(spec.gammas),)
+    by_noise = [r for s in spec.seeds for f in ("robust", "non-robust") for n in spec.noises for r in minimum_rows(spec, n, largest, s, f)]
+    folder.add("gamma", by_gamma, _certificate(spec))
+    folder.add("noise", by_noise)
+    conditions, _ = spec.law.check(spec.eps, spec.law.sample(200, stream(spec.seeds[0], "data", "law")))
+    folder.add("law", [c.as_json() for c in conditions])
+    folder.add("attacks", [row for seed in spec.seeds for row in attack_rows(spec, seed)])
+    return {
+        feature: {
+            "gamma": list(spec.gammas),
+            **{c: _over_seeds(by_gamma, feature, spec.gammas, c) for c in ("risk", "clean", "own-logit", "full-ball", "explicit")},
+        }
+        for feature in ("robust", "non-robust")
+    }
+
+
+def _over_seeds(rows: Rows, feature: str, gammas: tuple[float, ...], column: str) -> list[float | None]:
+    chosen = [[r[column] for r in rows if r["feature"] == feature and r["gamma"] == g] for g in gammas]
+    return [None if None in values else sum(values) / len(values) for values in chosen]
+
+
+def _certificate(spec: PatchMinima, count: int = 100) -> dict[str, Tensor]:
+    """Points of the full law, perturbations that write ε u_j on every patch, and the network w_i = γ u_i at the largest γ."""
+    batch = spec.law.sample(count, stream(spec.seeds[0], "data", "certificate"))
+    delta = write_robust(spec.law, batch, spec.eps, stream(spec.seeds[0], "certificate"))
+    gamma = torch.tensor(max(spec.gammas), dtype=torch.float64)
+    return {"x": batch.x, "y": batch.y, "delta": delta, "w": _weights(spec.law, float(gamma), "robust"), "gamma": gamma}
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="patch-minima",
+        paper="at",
+        shows="AT Propositions 3.1 and 3.2: the non-robust and the robust global minimum along γ and along the noise, exact for each point",
+        spec=PatchMinima,
+        run=run,
+        takes={"quick": "3 s", "cpu": "20 s", "paper": "1 min"},
+    ),
+)

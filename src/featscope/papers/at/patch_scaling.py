@@ -1,0 +1,287 @@
+"""`patch-scaling`: AT's growth lemmas for d = 10² … 10⁹ by the coefficient recursions, with initial coefficients drawn in law.
+
+The paper lets η = 1/poly(d): the recursions run in their small-step limit. All dimensions and seeds are one batch. Events are caught at the step at which
+they happen: who reaches its threshold first, and how large the other is by then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import Field, field_validator
+from scipy import integrate
+from scipy import stats as sps
+from torch import Tensor
+
+from featscope.core.errors import require
+from featscope.core.rules import CONSTANT
+from featscope.core.store import Folder, Json, Rows
+from featscope.core.streams import stream
+from featscope.dynamics import patch_recursion as co
+from featscope.dynamics.patch_observables import cross_correlations, own_correlations
+from featscope.dynamics.trajectory import Step, trajectory
+from featscope.experiments.spec import Experiment, Spec, refuse_unused
+from featscope.laws.patches import PatchLaw, both_kinds
+from featscope.nets.patch_cnn import PatchNetSpec
+
+Arm = Literal["standard", "features-only", "two-sided", "as-printed"]
+#: the adversarial readings of Lemma D.17's clip: (two-sided, features only)
+CLIPS: dict[str, tuple[bool, bool]] = {"features-only": (True, True), "two-sided": (True, False), "as-printed": (False, False)}
+NOT_YET = -1.0
+#: events are looked for every so many small steps: each moves a coefficient by at most 2 %, so values at events are good to a few per cent
+LOOK = 4
+
+
+class PatchScaling(Spec):
+    """B.3's scaling in d: σ0 = 1/√d and η̃ = d^{c0}, with α, β, ε, P and ϱ as in Figure 3."""
+
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {"seeds": [0, 1], "dimensions": [100, 10000, 1000000], "steps": 1500, "power_starts": [1e-2, 1e-3, 1e-4]},
+        "paper": {"seeds": list(range(100)), "relative": 0.01, "steps": 12000},
+    }
+
+    seeds: tuple[int, ...] = tuple(range(12))
+    law: PatchLaw = PatchLaw(sigma_n=0.0)
+    net: PatchNetSpec = PatchNetSpec(width=10)
+    eps: float = Field(default=1.2, gt=0)
+    c0: float = Field(default=0.5, gt=0, lt=1)
+    dimensions: tuple[int, ...] = tuple(10**i for i in range(2, 10))
+    arms: tuple[Arm, ...] = ("standard", "features-only", "two-sided", "as-printed")
+    relative: float = Field(default=0.02, gt=0, le=0.2)
+    steps: int = Field(default=4000, ge=1)
+    horizon_power: float = Field(default=2.0, gt=0, description="every run ends at time d^this, if its steps last so long")
+    every: int = Field(default=50, ge=1)
+    widths: tuple[int, ...] = (10, 30, 100, 1000, 10000, 100000)
+    dtype: Literal["float64"] = "float64"
+    power_starts: tuple[Annotated[float, Field(gt=0, lt=0.5)], ...] = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+
+    def model_post_init(self, context: object) -> None:
+        """d and what follows from it is swept, not set."""
+        refuse_unused(self, "d is swept: set dimensions", "law.d", "law.sigma_n", "net.sigma_0")
+        both_kinds(self.law)
+
+    @field_validator("dimensions")
+    @classmethod
+    def _enough(cls, dimensions: tuple[int, ...]) -> tuple[int, ...]:
+        require(len(set(dimensions)) >= 3, "an exponent needs at least three dimensions", f"{dimensions}", "add more")
+        require(max(dimensions) <= 10**15, "dimensions must be at most 10¹⁵", f"{max(dimensions)}", "float64 ends there")
+        return dimensions
+
+
+class Watched(NamedTuple):
+    """Coefficients, and for each event and class when it happened and what A and B were then (runs, events, k, 3); −1 before."""
+
+    u: Tensor
+    v: Tensor
+    e: Tensor
+    gram: Tensor
+    time: Tensor
+    events: Tensor
+
+    def coefficients(self) -> co.Coefficients:
+        """The coefficients alone."""
+        return co.Coefficients(self.u, self.v, self.e, self.gram, self.time)
+
+
+class Setting(NamedTuple):
+    """What one arm needs: data, dimension of each run, clip and velocity."""
+
+    spec: PatchScaling
+    data: co.Latents
+    dims: Tensor
+    clip: co.CoefficientClip | None
+    velocity: co.Velocity
+
+    def outputs(self, c: co.Coefficients) -> Tensor:
+        """F_y at the clean or at the perturbed points, (runs, k)."""
+        if self.clip is None:
+            out = co.clean_pass(self.spec.net, c, self.data).outputs
+        else:
+            x = co.perturb(self.spec.net, c, self.data, self.clip)
+            out = co.adversarial_pass(self.spec.net, c, self.data, x).outputs
+        return torch.diagonal(out, dim1=-2, dim2=-1)
+
+    def reached(self, c: co.Coefficients) -> Tensor:
+        """Which events hold now, (runs, events, k).
+
+        Standard (D.9, D.10): max B ≥ ϱ/β; F_y ≥ log d. Adversarial (D.23 to D.25): Σ B^q = Θ(1/η̃), read as a third of ϱ^{q−1}/(η̃ β^{q−2}),
+        the value at which the attack cancels β; max A ≥ ϱ/α; F_y(X̃) ≥ log d.
+        """
+        rho, q = self.spec.net.rho, self.spec.net.q
+        a, b = own_correlations(c.u), own_correlations(c.v)
+        amplitude = {kind: self.data.amplitude[:, self.data.robust[0] == kind][:, 0] for kind in (True, False)}
+        logs = self.dims.log()[:, None]
+        grown = self.outputs(c) >= logs
+        if self.clip is None:
+            return torch.stack([b.amax(-1) >= rho / amplitude[False], grown], 1)
+        cancelled = rho ** (q - 1) / (self.dims[:, None] ** self.spec.c0 * amplitude[False] ** (q - 2))
+        total = b.clamp(min=0).pow(q).sum(-1) >= cancelled / CONSTANT
+        return torch.stack([total, a.amax(-1) >= rho / amplitude[True], grown], 1)
+
+
+def setting(spec: PatchScaling, arm: Arm) -> Setting:
+    """The arm's data, clip and velocity for all dimensions and seeds at once."""
+    data = co.latents(spec.law.population(), spec.law.k)
+    dims = torch.tensor(spec.dimensions, dtype=torch.float64).repeat_interleave(len(spec.seeds))
+    if arm == "standard":
+        return Setting(spec, data, dims, None, co.standard_velocity(spec.net, data))
+    two_sided, features_only = CLIPS[arm]
+    clip = co.CoefficientClip(spec.eps, dims**spec.c0, two_sided, features_only)
+    return Setting(spec, data, dims, clip, co.adversarial_velocity(spec.net, data, clip))
+
+
+def start(spec: PatchScaling, arm: Arm) -> Watched:
+    """Initial coefficients in law; the same draws for every arm."""
+    needs_gram = arm in ("two-sided", "as-printed")
+    parts = [
+        co.draw(1, spec.law.k, spec.net.width, d, d**-0.5, stream(seed, "init", d), gram=needs_gram)
+        for d in spec.dimensions
+        for seed in spec.seeds
+    ]
+    c = co.Coefficients(*(torch.cat(p) for p in zip(*parts, strict=True)))
+    events = torch.full((len(c.time), 2 if arm == "standard" else 3, spec.law.k, 3), NOT_YET, dtype=torch.float64)
+    return Watched(*c, events)
+
+
+def watch(place: Setting, step: Step[co.Coefficients]) -> Step[Watched]:
+    """A step that also notes the first time of each event with A and B at that time, looking every ``LOOK`` steps."""
+
+    def watched(state: Watched, t: int) -> Watched:
+        c = step(state.coefficients(), t)
+        if (t + 1) % LOOK:
+            return Watched(*c, state.events)
+        now = torch.stack(
+            [c.time[:, None].expand(-1, place.data.classes), own_correlations(c.u).amax(-1), own_correlations(c.v).amax(-1)], -1
+        )
+        new = place.reached(c) & (state.events[..., 0] == NOT_YET)
+        return Watched(*c, torch.where(new[..., None], now[:, None], state.events))
+
+    return watched
+
+
+def run_arm(spec: PatchScaling, folder: Folder, arm: Arm) -> None:
+    """Run one arm over all dimensions and seeds, and save curves and events."""
+    place = setting(spec, arm)
+    horizon = place.dims**spec.horizon_power
+    step = watch(place, co.small_steps(place.velocity, spec.relative, horizon))
+    labels = list(range(len(place.dims)))
+
+    def look(state: Watched, t: int) -> Mapping[str, Tensor | float]:
+        c = state.coefficients()
+        return {
+            "d": place.dims,
+            "time": c.time,
+            "u": own_correlations(c.u).amax(-1),
+            "v": own_correlations(c.v).amax(-1),
+            "F": place.outputs(c),
+            "C_max": cross_correlations(c.u).amax(-1),
+            "D_max": cross_correlations(c.v).amax(-1),
+        }
+
+    def all_done(state: Watched, t: int) -> bool:
+        return bool((state.time >= horizon).all())
+
+    record = trajectory(step, start(spec, arm), spec.steps, look, spec.every, runs=labels, keep=folder.part(arm), stop=all_done)
+    folder.add(f"{arm}-events", event_rows(spec, place, record.state))
+
+
+def event_rows(spec: PatchScaling, place: Setting, state: Watched) -> Rows:
+    """One row for each run, class and event that happened, with the values then."""
+    rows: Rows = []
+    per = len(spec.seeds)
+    for index, d in enumerate(place.dims.tolist()):
+        for label in range(spec.law.k):
+            for event in range(state.events.shape[1]):
+                when, a, b = state.events[index, event, label].tolist()
+                row = {"d": d, "run": spec.seeds[index % per], "class": label, "event": event, "happened": when != NOT_YET}
+                rows.append({**row, "time": when, "A": a, "B": b})
+    return rows
+
+
+def initial_rows(spec: PatchScaling) -> Rows:
+    """Lemma D.3: max_r⟨w(0), f⟩ for m and d swept, drawn, beside the exact mean of the largest of m Gaussians."""
+    rows: Rows = []
+    for m in spec.widths:
+        exact = expected_maximum(m)
+        for d in spec.dimensions:
+            for seed in spec.seeds:
+                draw = d**-0.5 * torch.randn(m, generator=stream(seed, "largest", m, d), dtype=torch.float64)
+                rows.append({"m": m, "d": d, "run": seed, "largest": float(draw.max()), "exact": exact / math.sqrt(d)})
+    return rows
+
+
+def expected_maximum(m: int) -> float:
+    """E max of m independent N(0, 1) = ∫ z m φ(z) Φ(z)^{m−1} dz."""
+
+    def density(z: float) -> float:
+        return float(z * m * np.exp(sps.norm.logpdf(z) + (m - 1) * sps.norm.logcdf(z)))
+
+    return float(integrate.quad(density, -8, 12, limit=400)[0])
+
+
+def power_rows(spec: PatchScaling) -> Rows:
+    """Lemma B.2: y at the time x reaches 1, over a grid of y0, S and q, with the gap x0 = y0 S^{1/(q−2)} (1 + 1/log(1/y0))."""
+    rows: Rows = []
+    grid = [(ratio, y0) for ratio in (0.25, 0.53, 1.0, 4.0) for y0 in spec.power_starts]
+    ratio, y0 = (torch.tensor(column, dtype=torch.float64) for column in zip(*grid, strict=True))
+    gap = 1 / (1 / y0).log()
+    for q in (3, 4, 5):
+        x0 = y0 * ratio ** (1 / (q - 2)) * (1 + gap)
+        growth = power_run(x0, y0, ratio, q, spec.relative / 4) / y0
+        columns = zip(ratio.tolist(), y0.tolist(), x0.tolist(), gap.tolist(), growth.tolist(), strict=True)
+        rows += [{"q": q, "S": s, "y0": y, "x0": x, "gap": g, "growth": r} for s, y, x, g, r in columns]
+    return rows
+
+
+def power_run(x0: Tensor, y0: Tensor, ratio: Tensor, q: int, relative: float, target: float = 1.0) -> Tensor:
+    """Iterate the lemma's pairs with steps that move neither sequence by more than ``relative``; return y when x reaches the target."""
+    pair = co.Pair(x0, y0)
+    while bool((pair.x < target).any()):
+        room = torch.maximum(pair.x ** (q - 2), ratio * pair.y ** (q - 2))
+        eta = torch.where(pair.x < target, relative / room, 0.0)
+        pair = co.tensor_power_step(q, eta, ratio)(pair, 0)
+    return pair.y
+
+
+def run(spec: PatchScaling, folder: Folder) -> Json:
+    """All arms, the initial maxima, and the tensor power grid."""
+    for arm in spec.arms:
+        run_arm(spec, folder, arm)
+    folder.add("initial", initial_rows(spec))
+    folder.add("power", power_rows(spec))
+    return {arm: _medians(folder, arm) for arm in spec.arms}
+
+
+def _medians(folder: Folder, arm: str) -> Json:
+    """For each event and dimension: how often it happened, and the medians of A and B then."""
+    saved = folder.part(f"{arm}-events").load()
+    assert saved is not None
+    table: Json = {}
+    for row in saved.rows:
+        table.setdefault(f"event {row['event']}", {}).setdefault(f"d={row['d']:.0f}", []).append(row)
+    return {
+        event: {
+            d: {
+                "share": sum(r["happened"] for r in rows) / len(rows),
+                **{c: float(np.median([r[c] for r in rows if r["happened"]])) for c in ("A", "B") if any(r["happened"] for r in rows)},
+            }
+            for d, rows in by_d.items()
+        }
+        for event, by_d in table.items()
+    }
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="patch-scaling",
+        paper="at",
+        shows="AT's growth lemmas for d = 10² … 10⁹: who grows first and how large the loser is then, with fitted exponents",
+        spec=PatchScaling,
+        run=run,
+        takes={"quick": "5 s", "cpu": "1 min", "paper": "20 min"},
+    ),
+)

@@ -1,0 +1,29 @@
+"""CGRO: *Why Clean Generalization and Robust Overfitting Both Happen in Adversarial Training* (arXiv 2306.01271)."""
+
+from __future__ import annotations
+
+from featscope.papers.cgro import (
+    built,
+    claims_built,
+    claims_images,
+    claims_training,
+    figures_built,
+    figures_images,
+    figures_signal,
+    image_landscape,
+    image_overfitting,
+    signal_lemmas,
+    signal_scaling,
+    signal_stages,
+)
+
+EXPERIMENTS = (
+    *signal_stages.EXPERIMENTS,
+    *signal_scaling.EXPERIMENTS,
+    *signal_lemmas.EXPERIMENTS,
+    *built.EXPERIMENTS,
+    *image_landscape.EXPERIMENTS,
+    *image_overfitting.EXPERIMENTS,
+)
+CLAIMS = (*claims_training.CLAIMS, *claims_built.CLAIMS, *claims_images.CLAIMS)
+FIGURES = {**figures_signal.FIGURES, **figures_built.FIGURES, **figures_images.FIGURES}

@@ -1,0 +1,77 @@
+"""CGRO's statements about representation (§1 equation (C), §5), judged from rows."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, exactly
+from featscope.claims.packing import exponential, law_holds, rate
+from featscope.claims.parts import every, grows_at_most, least, reaches
+from featscope.papers.cgro.certificates import robust_memory
+
+BUILT = {"run": Need("built-cgro")}
+PACKING = {"run": Need("packing")}
+
+
+def _memory(runs: Runs) -> Finding:
+    """Re-verify the stored training sets with exact rationals: 0 if all are separated as the certificate needs."""
+    tensors = runs["run"].tensors
+    names = sorted({key.rsplit("/", 1)[0] for key in tensors if key.endswith("/numbers")})
+    found = []
+    for name in names:
+        delta, separation = tensors[f"{name}/numbers"].tolist()
+        found.append(robust_memory(tensors[f"{name}/x"].numpy(), tensors[f"{name}/y"].numpy(), delta, separation))
+    bad = sum(not (f["separated"] and f["wide_enough"]) for f in found)
+    return exactly(float(bad), 0.0, sets=len(found), certificate=found)
+
+
+def classifier(runs: Runs) -> Finding:
+    """f_S: clean-good, certified on the training balls, fragile on unseen points."""
+    rows = runs["run"].part("cgro")
+    return every(
+        {
+            "clean test error": exactly(1 - least(rows["clean_test"]), 0.0, cases=rows.height),
+            "robust train margin": reaches(least(rows["slack"]), 1e-6, least=least(rows["slack"])),
+            "separation, re-verified": _memory(runs),
+            "robust test error on unseen points": reaches(least(rows["fooled_unseen"]), 0.5),
+        }
+    )
+
+
+def counts(runs: Runs) -> Finding:
+    """Exact formulas and their growth: N·D for ℓ∞, N·D·n for ℓ2 with n = O(log) square levels."""
+    rows = runs["run"].part("cgro")
+    parts = {"formula mismatches": exactly(float((rows["parameters"] != rows["formula"]).sum()), 0.0, cases=rows.height)}
+    widest, most = rows["D"].max(), rows["n"].max()
+    for kind in ("Linf", "L2-shared", "L2-each"):
+        chosen = rows.filter(pl.col("kind") == kind)
+        by_n = chosen.filter(pl.col("D") == widest)
+        parts[f"{kind}: growth in N"] = grows_at_most(by_n["n"].to_list(), by_n["parameters"].to_list(), 1.0)
+        by_d = chosen.filter(pl.col("n") == most)
+        levels = by_d["levels"].clip(lower_bound=1)
+        per = (by_d["parameters"] / levels).to_list() if kind == "L2-each" else by_d["parameters"].to_list()
+        parts[f"{kind}: growth in D"] = grows_at_most(by_d["D"].to_list(), per, 1.0)
+    return every(parts)
+
+
+def exponential_base_e(runs: Runs) -> Finding:
+    """Ω(exp(D)) as printed: b ≥ 1."""
+    found = exponential(runs)
+    dims, needed, delta, mu = rate(runs)
+    value = found.value if found.value is not None else 0.0
+    return reaches(value, 1.0, rate=value, delta=delta, mu=mu, last=needed[-1], at=dims[-1])
+
+
+CLAIMS = (
+    Claim("CG-C", "cgro", "CGRO §1, equation (C)", "f_S classifies clean points by the clean classifier, training balls by memory, and is fragile elsewhere.",
+          ("classes R-separated with R > 2δ", "a clean classifier with |f| clamped to 1"),
+          (Reading("built", "as a ReLU graph on packings, D and N swept, ℓ∞ and ℓ2", BUILT, classifier),)),
+    Claim("CG-T5.2", "cgro", "CGRO Theorem 5.2", "f_S is a ReLU network with poly(D) + Õ(ND) parameters.",
+          ("Assumption 5.1",),
+          (Reading("counts", "exact counts equal a formula; fitted exponents in N and D at most 1 (ℓ2: after dividing by the levels)", BUILT, counts),)),
+    Claim("CG-T5.3", "cgro", "CGRO Theorem 5.3", "Some law satisfying Assumption 5.1 needs a number of parameters exponential in D for a robust test error below a constant.",
+          ("VC bound of Bartlett et al. 2019, Theorem 7", "enveloping network with M³ parameters"),
+          (Reading("exp(Ω(D))", "least M by VC counting on the packing: fitted rate against a quarter of the packing's", PACKING, exponential),
+           Reading("Ω(exp(D))", "rate at least 1, as printed, at the same δ", PACKING, exponential_base_e),
+           Reading("law", "the packing's own properties, its support listed in full", PACKING, law_holds))),
+)  # fmt: skip

@@ -1,0 +1,283 @@
+"""Experiment `signal-stages`: CGRO's three stages, its accuracies under every reading of robustness, and the exact recursions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from featscope.core.errors import require
+from featscope.core.store import Folder, Json, Part, Rows
+from featscope.core.streams import stream
+from featscope.dynamics.signal_descent import (
+    Components,
+    Kernel,
+    Objective,
+    Pair,
+    descent_step,
+    recursion_step,
+    side_by_side,
+    weakened,
+)
+from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.spec import Experiment, Overrides, Spec
+from featscope.laws.signal import Instance, SignalBatch, SignalLaw, stack
+from featscope.papers.cgro.signal_robustness import readings
+
+
+class SignalStages(Spec):
+    """Training on (O) with the attack (A), by the exact recursions."""
+
+    profiles: ClassVar[Mapping[str, Overrides]] = {
+        "quick": {"d": 256, "n": 10, "steps": 3000, "test": 500, "every": 50, "verify_steps": 300, "radii": [0.02, 0.06, 0.1, 1.0]},
+        "paper": {"seeds": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "test": 20000},
+    }
+
+    dtype: Literal["float64"] = "float64"
+    law: SignalLaw = SignalLaw()
+    n: int = Field(default=50, ge=1, description="training points N")
+    m: int = Field(default=10, ge=1, description="width")
+    init_scale: float | None = Field(default=None, gt=0, description="σ0; None: 1/√d")
+    learning_rate: float = Field(default=0.1, gt=0, description="η")
+    tradeoff: float = Field(default=0.9, ge=0, le=1, description="λ")
+    steps: int = Field(default=15000, ge=1, description="T")
+    every: int = Field(default=100, ge=1)
+    test: int = Field(default=2000, ge=1, description="fresh points")
+    compact: bool = Field(default=False, description="train the isometric copy in law, n(P−1)+m+1 coordinates")
+    noise_ball: float = Field(default=0.1, ge=0, description="ℓ2 radius on the noise patches around the attacked point")
+    radii: tuple[float, ...] = Field(
+        default=(0.01, 0.02, 0.04, 0.06, 0.1, 0.2, 0.5, 1.0), min_length=1, description="shares of δ for `ball`"
+    )
+    restarts: int = Field(default=3, ge=1)
+    verify_steps: int = Field(default=12000, ge=0, description="steps of full descent compared with the recursion, first seed")
+
+    @property
+    def start_scale(self) -> float:
+        """σ0."""
+        return self.init_scale if self.init_scale is not None else 1 / math.sqrt(self.law.d)
+
+    def instance(self, seed: int) -> Instance:
+        """The training sample and initial weights of one seed."""
+        draw = self.law.compact_instance if self.compact else self.law.instance
+        return draw(self.n, self.m, self.start_scale, stream(seed, "data", "train"), stream(seed, "init"))
+
+    def fresh(self, seed: int, like: Tensor) -> SignalBatch:
+        """The test sample of one seed."""
+        return self.law.fresh(self.test, like, stream(seed, "data", "test"))
+
+    @property
+    def objective(self) -> Objective:
+        """(O) at this setting."""
+        return Objective.of(self.law, self.n, self.learning_rate, self.tradeoff)
+
+
+class Fresh:
+    """Fresh noise patches seen from the recursion: their products with the initial weights and with the training noise."""
+
+    def __init__(self, spec: SignalStages, instance: Instance, kernel: Kernel) -> None:
+        start, cross, labels = [], [], []
+        for index, seed in enumerate(spec.seeds):
+            batch = spec.fresh(seed, instance.w[index])
+            noise = (batch.y[:, None, None] * batch.noise()).flatten(0, 1)
+            start.append(instance.w[index] @ noise.mT)
+            cross.append(kernel.noise[index] @ noise.mT)
+            labels.append(batch.y)
+        self.start, self.cross, self.count = torch.stack(start), torch.stack(cross), spec.test
+
+    def noise(self, state: Components) -> Tensor:
+        """V of the fresh points, (R, test)."""
+        v = self.start + state.c @ self.cross
+        return v.pow(3).view(*v.shape[:2], self.count, -1).sum((1, 3))
+
+
+def share(flags: Tensor) -> Tensor:
+    """The share of true entries along the last axis."""
+    return flags.double().mean(-1)
+
+
+def observer(spec: SignalStages, kernel: Kernel, fresh: Fresh) -> Any:
+    """The quantities of §4.1 and §4.3 at a state."""
+    objective, alpha = spec.objective, spec.law.strength
+    own = kernel.gram.diagonal(dim1=-2, dim2=-1)[:, None, :]
+
+    def observe(state: Components, t: int) -> Mapping[str, Tensor | float]:
+        squares = state.v * state.v
+        r = objective.rates(state.u, state.v, squares)
+        up, grown = objective.growth(state.u, squares, r)
+        tested = fresh.noise(state)
+        s, rho = r.signal[:, None], objective.rho
+        slope = (up.square().sum(-1) + (grown * (grown @ kernel.gram)).sum((1, 2))).sqrt() / objective.eta
+        # Lemma 4.4: what the other noise patches added or took, against the lemma's P σ² √d / α.
+        crosstalk = (state.v - kernel.v0 - own * state.c).flatten(1)
+        pulled = ((1 - objective.lam) * r.clean + objective.lam * rho * r.attacked).mean(-1)
+        return {
+            "signal": r.signal,
+            "u_max": state.u.amax(-1),
+            "v_max": state.v.flatten(1).abs().amax(-1),
+            "V_min": r.noise.amin(-1),
+            "V_median": r.noise.median(-1).values,
+            "V_max": r.noise.amax(-1),
+            "V_fresh_rms": tested.square().mean(-1).sqrt(),
+            "memorised": share(r.noise >= 1),
+            "clean_train": share(s + r.noise > 0),
+            "gta_train": share(rho * s + r.noise > 0),
+            "clean_test": share(s + tested > 0),
+            "gta_test": share(rho * s + tested > 0),
+            "loss": objective.loss(state.u, state.v),
+            "gradient": slope,
+            "slack": state.slack,
+            "growth_constant": 3 * pulled * (1 + r.signal.exp()),
+            "crosstalk_low": -crosstalk.amin(-1),
+            "crosstalk_high": crosstalk.amax(-1),
+            "alpha_u": alpha * state.u.amax(-1),
+            "signal_at": state.signal_at,
+            "first_memorised": _first(state.memorised_at),
+            "median_memorised": _median(state.memorised_at),
+            "last_memorised": torch.where((state.memorised_at < 0).any(-1), -1, state.memorised_at.amax(-1)),
+        }
+
+    return observe
+
+
+def _first(times: Tensor) -> Tensor:
+    late = torch.where(times < 0, torch.iinfo(torch.long).max, times).amin(-1)
+    return torch.where((times < 0).all(-1), -1, late)
+
+
+def _median(times: Tensor) -> Tensor:
+    middle = torch.where(times < 0, torch.iinfo(torch.long).max, times).median(-1).values
+    return torch.where(middle == torch.iinfo(torch.long).max, -1, middle)
+
+
+def predictions(spec: SignalStages, kernel: Kernel) -> list[dict[str, float | None]]:
+    """Times that the initial components predict (docs/cgro.md), one for each seed.
+
+    T0 = 1/(1.5 η(1−λ) α³ max_r u_r(0)); T1 = 2N/(3ηλ max_jr ‖X_i[j]‖² v_ijr(0)), its median over i; and the paper's order
+    N/(η σ0 σ³ d^{3/2}).
+    """
+    o, law = spec.objective, spec.law
+    own = kernel.gram.diagonal(dim1=-2, dim2=-1)[:, None, :]
+    push = (own * kernel.v0).view(*kernel.v0.shape[:2], spec.n, -1).amax((1, 3)).clamp(min=0)
+    lead = kernel.u0.amax(-1)
+    scale = spec.n / (o.eta * spec.start_scale * law.noise_scale**3 * law.d**1.5)
+    found: list[dict[str, float | None]] = []
+    for index in range(len(spec.seeds)):
+        up, middle = float(lead[index]), float(push[index].median())
+        found.append(
+            {
+                "T0": 1 / (1.5 * o.eta * (1 - o.lam) * o.cube * up) if up > 0 and o.lam < 1 else None,
+                "T1": 2 * spec.n / (3 * o.eta * o.lam * middle) if middle > 0 and o.lam > 0 else None,
+                "T1_order": scale,
+            }
+        )
+    return found
+
+
+def plateau(spec: SignalStages, median_memorised: int) -> float | None:
+    """s = ln(9η(1−λ)α²T1) + (4/3) ln s: where α³U stands when ds/dt = 9ηα²(1−λ) s^{4/3} e^{−s} has run for T1 steps."""
+    a = 9 * spec.learning_rate * (1 - spec.tradeoff) * spec.law.strength**2 * median_memorised
+    if median_memorised <= 0 or a <= math.e:
+        return None
+    s = math.log(a)
+    for _ in range(200):
+        s = math.log(a) + 4 / 3 * math.log(s)
+    return s
+
+
+def verify(spec: SignalStages, instance: Instance, folder: Folder) -> float:
+    """Run full descent on the first seed beside the recursion; return the largest difference in u and v over the recorded steps."""
+    one = Instance(SignalBatch(*(t[:1] for t in instance.train)), instance.w[:1])
+    kernel = Kernel.of(one)
+    x, y = one.train.x, one.train.y
+    recursion = recursion_step(kernel, spec.objective)
+    descent = descent_step(x, y, spec.learning_rate, spec.tradeoff, weakened(x, spec.law.residual))
+
+    def gaps(state: Pair, t: int) -> Mapping[str, Tensor | float]:
+        gap_v = (state.w @ kernel.noise.mT - state.v).abs().amax((1, 2))
+        return {"gap_u": (state.w[..., 0] - state.u).abs().amax(-1), "gap_v": gap_v}
+
+    start = Pair(*kernel.start(spec.n), one.w)
+    every = max(1, spec.verify_steps // 40)
+    step = side_by_side(recursion, descent)
+    keep = folder.part("verify")
+    done = trajectory(step, start, spec.verify_steps, gaps, every, runs=spec.seeds[:1], keep=keep)
+    return max(float(max(row["gap_u"], row["gap_v"])) for row in done.rows)
+
+
+ACCURACIES = ("clean_train", "clean_test", "gta_train", "gta_test")
+
+
+def stages(spec: SignalStages, last: Sequence[Mapping[str, Any]], kernel: Kernel) -> Json:
+    """The stages by their rules, measured and predicted: T0 (α³U ≥ 1), T1 (V_i ≥ 1, first/median/last i), the plateau of α³U."""
+    foreseen = predictions(spec, kernel)
+
+    def times(key: str) -> list[int | None]:
+        return [None if row[key] < 0 else int(row[key]) for row in last]
+
+    return {
+        "T0": times("signal_at"),
+        "T0_predicted": [p["T0"] for p in foreseen],
+        "T1_first": times("first_memorised"),
+        "T1_median": times("median_memorised"),
+        "T1_last": times("last_memorised"),
+        "T1_median_predicted": [p["T1"] for p in foreseen],
+        "T1_order": foreseen[0]["T1_order"],
+        "alpha3_U_each": [row["signal"] for row in last],
+        "plateau_predicted": [plateau(spec, int(row["median_memorised"])) for row in last],
+    }
+
+
+class Trained(NamedTuple):
+    """A finished training: what it started from, its kernel, the last row of every run, the last state."""
+
+    instance: Instance
+    kernel: Kernel
+    last: Rows
+    state: Components
+
+
+def train(spec: SignalStages, keep: Part, stop: Callable[[Components, int], bool] | None = None, opening: Part | None = None) -> Trained:
+    """Run the recursions for all seeds at once; ``opening`` keeps every one of the first steps, where the signal is learned."""
+    instance = stack([spec.instance(seed) for seed in spec.seeds])
+    kernel = Kernel.of(instance)
+    observe = observer(spec, kernel, Fresh(spec, instance, kernel))
+    step, start = recursion_step(kernel, spec.objective), kernel.start(spec.n)
+    if opening is not None:
+        trajectory(step, start, min(spec.every, spec.steps), observe, 1, runs=spec.seeds, keep=opening)
+    done = trajectory(step, start, spec.steps, observe, spec.every, runs=spec.seeds, keep=keep, stop=stop)
+    alive = [seed for seed in spec.seeds if str(seed) not in done.diverged]
+    require(len(alive) == len(spec.seeds), "training left the finite numbers", f"seeds {list(done.diverged)}", "lower learning_rate")
+    end = done.rows[-1]["step"]
+    return Trained(instance, kernel, [row for row in done.rows if row["step"] == end], done.state)
+
+
+def run_stages(spec: SignalStages, folder: Folder) -> Json:
+    """Train, find the stages, and read robustness in every way."""
+    instance, kernel, last, state = train(spec, folder.part("training"), opening=folder.part("opening"))
+    weights = kernel.weights(instance.w, state)
+    summary: Json = {key: sum(row[key] for row in last) / len(last) for key in ACCURACIES}
+    summary |= {"alpha3_U": sum(row["signal"] for row in last) / len(last), **stages(spec, last, kernel)}
+    summary |= {f"V_{key}": [row[f"V_{key}"] for row in last] for key in ("min", "median", "max", "fresh_rms")}
+    summary |= readings(spec, instance, weights, folder)
+    if spec.verify_steps:
+        summary["recursion_error"] = verify(spec, instance, folder)
+    conditions = spec.law.check(spec.n, spec.start_scale, spec.learning_rate, spec.tradeoff)
+    summary["critical_samples"] = spec.law.critical_samples(spec.start_scale)
+    summary["conditions"] = [condition.as_json() for condition in conditions]
+    return summary
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="signal-stages",
+        paper="cgro",
+        shows="CGRO §4: signal first, plateau, then memorised noise; clean and robust-train fine, robust-test not, by reading",
+        spec=SignalStages,
+        run=run_stages,
+        takes={"quick": "8 s", "cpu": "50 s", "paper": "4 min"},
+    ),
+)

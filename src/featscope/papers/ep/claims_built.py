@@ -1,0 +1,149 @@
+"""EP's statements (talk), judged from rows; the separation of real data (EP-sep) is judged with the images."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from featscope.claims.claim import SAME, Claim, Finding, Need, Reading, Runs, exactly
+from featscope.claims.packing import exponential, law_holds
+from featscope.claims.parts import every, grows_at_most, least, most, reaches
+
+MEMORISE = {"run": Need("built-memorise")}
+FSTAR = {"run": Need("built-fstar")}
+PACKING = {"run": Need("packing")}
+MANIFOLD = {"run": Need("manifold")}
+
+
+def training(runs: Runs) -> Finding:
+    """Zero robust training error, certified, with a count of order N·d; the talk's √(Nd) stays below it."""
+    rows = runs["run"].part("memorise")
+    parts = {
+        "robust train margin": reaches(least(rows["slack"]), 1e-6, least=least(rows["slack"]), cases=rows.height),
+        "formula mismatches": exactly(float((rows["parameters"] != rows["formula"]).sum()), 0.0),
+        "√(Nd) over count": exactly(most(rows["lower_order"] / rows["parameters"]), 1.0),
+    }
+    for kind in ("Linf", "L2-shared"):
+        chosen = rows.filter(pl.col("kind") == kind)
+        by_n, by_d = chosen.filter(pl.col("D") == chosen["D"].max()), chosen.filter(pl.col("n") == chosen["n"].max())
+        parts[f"{kind}: growth in N"] = grows_at_most(by_n["n"].to_list(), by_n["parameters"].to_list(), 1.0)
+        parts[f"{kind}: growth in d"] = grows_at_most(by_d["D"].to_list(), by_d["parameters"].to_list(), 1.0)
+    return every(parts)
+
+
+def lipschitz(runs: Runs) -> Finding:
+    """f* robust on the δ-balls and ε⁻¹-Lipschitz in ℓ∞."""
+    rows = runs["run"].part("fstar")
+    slope = most(rows["slope"] / rows["slope_bound"])
+    local = most(rows["local_slope"] / rows["slope_bound"])
+    short = most(rows["f_star_bound"] - rows["f_star_on_balls"])
+    return every(
+        {
+            "slope · ε": exactly(slope, 1 + 1e-6, cases=rows.height),
+            "2ε/(d_A + d_B)": exactly(local, 1 + SAME),
+            "(1 − δ/ε) − least y·f* on balls": exactly(short, SAME),
+        }
+    )
+
+
+def grid(runs: Runs) -> Finding:
+    """The grid network: robust by certificate, within its error bound, and exponential in d."""
+    rows = runs["run"].part("fstar")
+    one = rows.filter(pl.col("run") == rows["run"].min())
+    counts, dims = one["parameters"].to_list(), one["d"].to_list()
+    floor = math.log(least(one["cells"]) + 1)
+    slowest = min(math.log(b / a) / (e - d) for a, b, d, e in zip(counts, counts[1:], dims, dims[1:], strict=False))
+    return every(
+        {
+            "robust margin": reaches(least(rows["slack"]), 0.0, least=least(rows["slack"])),
+            "error over bound": exactly(most(rows["error"] / rows["error_bound"]), 1.0),
+            "formula mismatches": exactly(float((rows["parameters"] + rows["zeros"] != rows["formula"]).sum()), 0.0),
+            "rate in d": reaches(slowest, floor, counts=counts, d=dims),
+        }
+    )
+
+
+def on_manifold(runs: Runs) -> Finding:
+    """Behind a linear chart the count is k(d+1) plus a grid in k dimensions; robust on the manifold, certified."""
+    rows = runs["run"].part("manifold")
+    parts = {
+        "robust margin": reaches(least(rows["slack"]), 0.0, least=least(rows["slack"])),
+        "clean test error": exactly(1 - least(rows["clean_test"]), 0.0),
+        "attacked test error": exactly(1 - least(rows["attacked"]), 0.0),
+        "formula mismatches": exactly(float((rows["parameters"] > rows["formula"]).sum()), 0.0),
+    }
+    for k in sorted(set(rows["k"].to_list())):
+        chosen = rows.filter(pl.col("k") == k)
+        parts[f"k={k}: growth in d"] = grows_at_most(chosen["d"].to_list(), chosen["parameters"].to_list(), 1.0)
+    return every(parts, counts=rows.select("k", "d", "parameters", "needed").to_dicts())
+
+
+def manifold_lower(runs: Runs) -> Finding:
+    """exp(Ω(k)) on a k-dimensional manifold: the packing count with k in place of D."""
+    return exponential(runs)
+
+
+def summary_table(runs: Runs) -> Finding:
+    """Every cell of the talk's table: the lower bound may not exceed the upper one."""
+    rows = runs["run"].part("table")
+    cells = [
+        *(float(row["train_lower"] / row["train_upper"]) for row in rows.to_dicts()),
+        *(10 ** (math.log10(row["general_lower"]) - row["general_upper_log10"]) for row in rows.to_dicts()),
+    ]
+    behind = runs["run"].part("manifold")
+    cells += (behind["needed"] / behind["parameters"]).to_list()
+    return exactly(max(cells), 1.0, table=rows.to_dicts(), manifold=behind.select("k", "d", "parameters", "needed").to_dicts())
+
+
+CLAIMS = (
+    Claim(
+        "EP-train",
+        "ep",
+        "EP, talk: robust training",
+        "Õ(Nd) parameters give zero robust training error on any separated set.",
+        ("separation above 2δ",),
+        (Reading("built", "memorising network, certificate, exact count and its growth; √(Nd) beside it", MEMORISE, training),),
+    ),
+    Claim(
+        "EP-f*",
+        "ep",
+        "EP, talk: robust classifier",
+        "f* is robust on 2ε-separated sets and ε⁻¹-Lipschitz; a ReLU network with exp(d) parameters follows it.",
+        ("separation 2ε", "δ < ε"),
+        (
+            Reading("exact", "f* itself: slopes over near and far pairs, values on the δ-balls", FSTAR, lipschitz),
+            Reading("grid network", "exact interpolation on a grid: certificate, error, count", FSTAR, grid),
+        ),
+    ),
+    Claim(
+        "EP-lower",
+        "ep",
+        "EP, talk: lower bound",
+        "Robust generalisation needs exp(Ω(d)) parameters already for a linearly separable law.",
+        ("VC bound of Bartlett et al. 2019, Theorem 7",),
+        (
+            Reading("count", "least number of parameters by VC counting on the packing", PACKING, exponential),
+            Reading("law", "the packing is separated, linearly separable, and fragile for the linear classifier", PACKING, law_holds),
+        ),
+    ),
+    Claim(
+        "EP-manifold",
+        "ep",
+        "EP, talk: manifold data",
+        "On a k-dimensional manifold exp(O(k)) parameters suffice, and exp(Ω(k)) are needed.",
+        ("the embedding is known", "its chart is linear"),
+        (
+            Reading("built", "chart then grid: certificate, attack, counts over k and d", MANIFOLD, on_manifold),
+            Reading("lower", "the packing's count with k in place of D", PACKING, manifold_lower),
+        ),
+    ),
+    Claim(
+        "EP-table",
+        "ep",
+        "EP, talk: Table 1",
+        "Upper and lower bounds on parameters for robust training and robust generalisation.",
+        (),
+        (Reading("cells", "our counts and bounds in every cell; no lower bound above an upper one", MANIFOLD, summary_table),),
+    ),
+)

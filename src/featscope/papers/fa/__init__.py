@@ -1,0 +1,43 @@
+"""FA: Li, Pan, Lyu and Li, *Feature Averaging* (arXiv 2410.10322)."""
+
+from __future__ import annotations
+
+from featscope.papers.fa import (
+    claims_embeddings,
+    claims_figures,
+    claims_fine_labels,
+    claims_start,
+    claims_theorems,
+    claims_training,
+    clusters_ablations,
+    clusters_built,
+    clusters_figures,
+    clusters_properties,
+    clusters_regimes,
+    clusters_scaling,
+    figures_clusters,
+    figures_embeddings,
+    figures_fine_labels,
+    image_embeddings,
+    image_fine_labels,
+)
+
+EXPERIMENTS = (
+    *clusters_figures.EXPERIMENTS,
+    *clusters_ablations.EXPERIMENTS,
+    *clusters_scaling.EXPERIMENTS,
+    *clusters_properties.EXPERIMENTS,
+    *clusters_regimes.EXPERIMENTS,
+    *clusters_built.EXPERIMENTS,
+    *image_embeddings.EXPERIMENTS,
+    *image_fine_labels.EXPERIMENTS,
+)
+CLAIMS = (
+    *claims_start.CLAIMS,
+    *claims_training.CLAIMS,
+    *claims_theorems.CLAIMS,
+    *claims_figures.CLAIMS,
+    *claims_embeddings.CLAIMS,
+    *claims_fine_labels.CLAIMS,
+)
+FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}

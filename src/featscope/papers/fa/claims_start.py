@@ -1,0 +1,156 @@
+"""FA's statements about data, initialisation, first step and coefficients (Appendix A, §5.1, Lemmas B.1 and C.5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import polars as pl
+
+from featscope.claims.claim import SAME, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly, vacuous
+from featscope.core.stats import wilson
+from featscope.core.store import Run
+from featscope.papers.fa.runs import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim, explained, reading, scoped
+
+A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3")
+
+
+def _failures(run: Run, names: Sequence[str]) -> tuple[int, int]:
+    """Draws on which some property of ``names`` fails, and all draws."""
+    rows = run.part("draws").filter(pl.col("property").is_in(list(names)))
+    by_draw = rows.group_by("draw").agg(pl.col("met").all())
+    return int((~by_draw["met"]).sum()), by_draw.height
+
+
+def _rate(names: Sequence[str], bound: float | None = None) -> Judge:
+    """The failure rate over draws against the stated probability; a probability below SMALL is held to SMALL (no draw can resolve it)."""
+
+    def judge(runs: Runs) -> Finding:
+        run = runs["run"]
+        failed, draws = _failures(run, names)
+        stated = run.summary["failure_bound"] if bound is None else bound
+        table = {name: {k: run.summary["properties"][name][k] for k in ("bound", "max", "mean", "failures")} for name in names}
+        found = at_most(
+            wilson(failed, draws), max(stated, SMALL), stated_failure_probability=stated, draws=draws, failed=failed, properties=table
+        )
+        return scoped(run, found)
+
+    return judge
+
+
+def _norms(runs: Runs) -> Finding:
+    s = runs["run"].summary["setting"]
+    bound = 4 * s["m"] * math.exp(-(math.log(s["d"]) ** 2)) + 2 * s["m"] ** -3
+    return _rate(["A.10 w", "A.10 b"], bound)(runs)
+
+
+def _activated(runs: Runs) -> Finding:
+    s = runs["run"].summary["setting"]
+    bound = s["m"] ** -0.01 + 2 * s["m"] * s["k"] * math.exp(-s["n"] / (9 * s["k"] * s["m"] ** 2))
+    return vacuous(
+        f"the stated failure probability is m^−0.01 + … = {bound:.3f}: anything is allowed", _rate(["A.12"], min(bound, 1.0))(runs)
+    )
+
+
+def _route(*keys: str) -> Judge:
+    def judge(runs: Runs) -> Finding:
+        found = {key: runs["run"].summary[key] for key in keys}
+        return exactly(max(found.values()), SAME, relative_errors=found)
+
+    return judge
+
+
+def _first_step(name: str) -> Judge:
+    def judge(runs: Runs) -> Finding:
+        run = runs["run"]
+        table = run.summary["properties"]
+        shares = {"after": table[name]["mean"], "least": table[name]["min"]}
+        if name == "B.1":
+            shares["before"] = table["B.1 before"]["mean"]
+        return explained(_rate([name], 0.0)(runs), activation=shares)
+
+    return judge
+
+
+SEVEN = tuple(f"A.6.{i}" for i in range(1, 8))
+LITERAL_TEXT = "Assumption 4.3 at k = 3 with σ_w² = η k^−5 as printed"
+LEMMA_TEXT = "Assumption 4.3 at k = 3 with σ_w = η/(6nm√d), what the proof of A.13 uses"
+PAPER_TEXT = "the values of §6.1"
+
+
+def _both(judge: Judge) -> tuple[Reading, ...]:
+    return (
+        reading("paper", PAPER_TEXT, START, judge),
+        reading("assumption-literal", LITERAL_TEXT, START_LITERAL, judge),
+        reading("assumption-lemma", LEMMA_TEXT, START_LEMMA, judge),
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    claim(
+        "FA-PA.6",
+        "Proposition A.6",
+        "With probability 1 − δ seven properties hold: norms near √d, inner products small across clusters and near d inside them.",
+        A4,
+        reading("paper", "§6.1's values, property 6 for i ≠ j", START, _rate(SEVEN)),
+        reading("assumption", "d = k^10, n = k^7 at k = 3, property 6 for i ≠ j", START_DATA, _rate(SEVEN)),
+        reading("literal", "the same with i = j allowed in property 6, as printed", START_DATA, _rate((*SEVEN, "A.6.literal.6"))),
+    ),
+    claim(
+        "FA-L5.1",
+        "Lemma 5.1",
+        "Weights are w(0) plus features with coefficients λ plus noises with coefficients σ, at every time.",
+        (),
+        reading("2-class", "coefficients by (2) and (3), weights rebuilt", ROUTES, _route("binary_decomposition")),
+        reading("compact", "the rotated copy trains to the same weights as the data", ROUTES, _route("binary_rotated", "fine_rotated")),
+    ),
+    claim(
+        "FA-L5.2",
+        "Lemma 5.2, equations (2) and (3)",
+        "λ and σ change by the loss derivatives of the points that activate the neuron.",
+        (),
+        reading("2-class", "against autograd descent", ROUTES, _route("binary_autograd", "binary_decomposition")),
+        reading("k-class", "Corollary C.8, against autograd descent", ROUTES, _route("fine_autograd", "fine_decomposition")),
+    ),
+    claim(
+        "FA-CB.4",
+        "Corollary B.4, equation (4)",
+        "λ_j/‖μ_j‖² is the sum of σ_i/‖ξ_i‖² over the cluster's points.",
+        (),
+        reading("2-class", "λ against the sum", ROUTES, _route("binary_marginal")),
+        reading("k-class", "Corollary C.7", ROUTES, _route("fine_marginal")),
+    ),
+    claim(
+        "FA-LC.6",
+        "Lemma C.6",
+        "The weight decomposition for the k-class network.",
+        (),
+        reading("k-class", "coefficients by Corollary C.8, weights rebuilt", ROUTES, _route("fine_decomposition")),
+    ),
+    claim(
+        "FA-LC.7",
+        "Corollary C.7",
+        "λ_j/‖μ_j‖² is the sum of σ_i/‖ξ_i‖² for the k-class network.",
+        (),
+        reading("k-class", "λ against the sum", ROUTES, _route("fine_marginal")),
+    ),
+    claim(
+        "FA-LC.8",
+        "Corollary C.8",
+        "The coefficient updates of the k-class network.",
+        (),
+        reading("k-class", "against autograd descent", ROUTES, _route("fine_autograd", "fine_decomposition")),
+    ),
+    claim("FA-PA.10", "Proposition A.10", "Initial norms are near σ_w√d and initial biases at most 2σ_b√(2 ln m).", A4, *_both(_norms)),
+    claim(
+        "FA-PA.12",
+        "Proposition A.12",
+        "Each neuron is activated by at least n/(3km²) points of each cluster at the start.",
+        A4,
+        *_both(_activated),
+    ),
+    claim("FA-PA.13", "Lemma A.13", "Initial pre-activations are at most η√d/(nm).", A4, *_both(_rate(["A.13"], 0.0))),
+    claim("FA-PA.14", "Lemma A.14", "Initial loss derivatives lie between 1/3 and 2/3.", A4, *_both(_rate(["A.14"], 0.0))),
+    claim("FA-LB.1", "Lemma B.1", "After one step every point activates all neurons of its class.", A4, *_both(_first_step("B.1"))),
+    claim("FA-LC.5", "Lemma C.5", "After one step every point activates all neurons of its cluster.", A4, *_both(_first_step("C.5"))),
+)

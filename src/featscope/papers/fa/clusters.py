@@ -1,0 +1,135 @@
+"""What the experiments on FA's cluster model share: the setting of §6.1, and training both networks in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from featscope.core.errors import require
+from featscope.core.frozen import Value
+from featscope.core.store import Folder
+from featscope.core.streams import stream
+from featscope.dynamics.cluster_descent import Descent, binary_step, fine_step, start_binary, start_fine
+from featscope.dynamics.cluster_observables import Watch
+from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.spec import Spec
+from featscope.laws.clusters import ClusterBatch, Clusters, Draw, Hyper
+from featscope.nets import multiclass, two_layer
+from featscope.nets.multiclass import MultiClass
+from featscope.nets.two_layer import TwoLayer
+
+
+class Training(Value):
+    """Points n, neurons m a class (2-class net) and h a class (k-class net), learning rate, initial scales, steps; §6.1's values."""
+
+    n: int = Field(default=1000, ge=1)
+    m: int = Field(default=5, ge=1)
+    h: int = Field(default=1, ge=1)
+    learning_rate: float = Field(default=1e-3, gt=0)
+    init_weight: float = Field(default=1e-5, ge=0)
+    init_bias: float = Field(default=1e-5, ge=0)
+    steps: int = Field(default=100, ge=1)
+    compact: bool = False
+
+    @property
+    def hyper(self) -> Hyper:
+        """What Assumption 4.3 speaks of."""
+        return Hyper(self.n, self.m, self.learning_rate, self.init_weight, self.init_bias)
+
+
+class ClusterSpec(Spec):
+    """A law, a training, how many test points, and how often rows are taken."""
+
+    law: Clusters = Clusters()
+    training: Training = Training()
+    test_points: int = Field(default=500, ge=1)
+    every: int = Field(default=5, ge=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        n, k = self.training.n, self.law.k
+        require(n >= k, "the training set needs a point for each cluster", f"n={n}, k={k}", "raise n to k or more")
+        vectors, room = n + 2 * self.training.m + k * self.training.h, self.law.d - k
+        require(
+            not self.training.compact or vectors <= room,
+            "a compact copy needs at least as many dimensions as vectors",
+            f"d−k={room}, n+weights={vectors}",
+            "raise d, lower n or set compact=false",
+        )
+        return self
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Both networks trained on one draw of one law."""
+
+    law: Clusters
+    training: Training
+    seed: int
+    drawn: Draw
+    binary_state: Descent
+    fine_state: Descent
+
+    @property
+    def binary(self) -> TwoLayer:
+        """The 2-class network."""
+        return TwoLayer(self.binary_state.w, self.binary_state.b, two_layer.output_weights(self.training.m, self.drawn.features.dtype))
+
+    @property
+    def fine(self) -> MultiClass:
+        """The k-class network."""
+        return MultiClass(self.fine_state.w, self.training.h)
+
+    @cached_property
+    def watch(self) -> Watch:
+        """The observables of the run."""
+        return Watch(self.law, self.drawn.train)
+
+    def test(self, n: int) -> ClusterBatch:
+        """n fresh points in the run's coordinates."""
+        like = self.drawn.features
+        return self.law.sample(n, stream(self.seed, "data", "test"), like.shape[1], like.dtype)
+
+    def clean(self, batch: ClusterBatch) -> tuple[float, float]:
+        """Share of points with the right sign: 2-class network, read-out of the k-class network. sgn(0) = −1."""
+        f = two_layer.forward(self.binary, batch.x)
+        g = multiclass.readout(multiclass.logits(self.fine, batch.x), self.law.signs(batch.x.dtype))
+        return right(f, batch.y), right(g, batch.y)
+
+
+def right(score: Tensor, y: Tensor) -> float:
+    """Share of points with sgn(score) = y, sgn(0) = −1."""
+    return float((torch.where(score > 0, 1.0, -1.0).to(y) == y).double().mean())
+
+
+def train(spec: Spec, law: Clusters, training: Training, seed: int, folder: Folder | None, every: int, label: str = "") -> Trained:
+    """Train the 2-class and the k-class network on the same points; rows go to the parts `binary<label>-<seed>` and `fine<label>-<seed>`."""
+    neurons, classes = 2 * training.m, law.k * training.h
+    drawn = law.draw(training.n, neurons + classes, seed, compact=training.compact, dtype=spec.torch_dtype)
+    watch = Watch(law, drawn.train)
+    a = two_layer.output_weights(training.m, spec.torch_dtype)
+    first = start_binary(drawn.directions[:neurons], training.n, training.init_weight, training.init_bias, stream(seed, "init", "bias"))
+    second = start_fine(drawn.directions[neurons:], training.n, training.init_weight)
+    eta, steps = training.learning_rate, training.steps
+    binary = trajectory(
+        binary_step(drawn.train, a, eta),
+        first,
+        steps,
+        lambda state, t: {"seed": float(seed), **watch.binary(state, a)},
+        every,
+        keep=folder.part(f"binary{label}-{seed}") if folder else None,
+    )
+    fine = trajectory(
+        fine_step(drawn.train, training.h, eta),
+        second,
+        steps,
+        lambda state, t: {"seed": float(seed), **watch.fine(state, training.h)},
+        every,
+        keep=folder.part(f"fine{label}-{seed}") if folder else None,
+    )
+    return Trained(law, training, seed, drawn, binary.state, fine.state)

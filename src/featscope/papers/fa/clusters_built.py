@@ -1,0 +1,217 @@
+"""The networks that FA builds by hand (Definition 4.1, appendix D) on its own law, and the coefficients of §5.1 by independent routes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from featscope.attacks.minimal import MinimalPGD, readout_objective
+from featscope.attacks.two_layer_radius import exact_radii
+from featscope.core.losses import CROSS_ENTROPY
+from featscope.core.store import Folder, Json
+from featscope.core.streams import stream
+from featscope.dynamics.cluster_descent import Descent, binary_step, coefficients, decomposed, fine_step, start_binary, start_fine
+from featscope.experiments.spec import Experiment, Overrides, Spec
+from featscope.laws.clusters import ClusterBatch, Clusters
+from featscope.laws.compact import rotate
+from featscope.nets import multiclass, two_layer
+from featscope.nets.multiclass import MultiClass, MultiClassNet
+from featscope.nets.two_layer import TwoLayer, TwoLayerNet, averaging, averaging_with_bias, decoupled, span
+from featscope.papers.fa.clusters import Training, right
+
+
+class BuiltSpec(Spec):
+    """The law, and the biases of θ_avg in units of d."""
+
+    profiles: ClassVar[dict[str, Overrides]] = {"quick": {"d": 2000, "test_points": 40}, "paper": {"test_points": 1000}}
+    seeds: tuple[int, ...] = (0,)
+    law: Clusters = Clusters()
+    biases: tuple[float, ...] = (-1.2, -0.9, -0.5, 0.0, 0.5, 0.9, 1.2)
+    test_points: int = Field(default=200, ge=1)
+
+
+def _binary_row(name: str, net: TwoLayer, batch: ClusterBatch, law: Clusters, keep: Folder | None = None) -> Json:
+    f = two_layer.forward(net, batch.x)
+    exact = exact_radii(net, batch.x, batch.y)
+    root = math.sqrt(law.d)
+    far, third = 2 * (1 + law.balance) * math.sqrt(law.d / law.k), root / 3
+    if keep is not None:
+        tensors = {"w": net.w, "b": net.b, "a": net.a, "x": batch.x, "y": batch.y, "delta": exact.delta, "certificate": exact.certificate}
+        keep.add(f"certificates-{name}", [{"net": name}], {key: t[:50] if t.shape[0] == len(f) else t for key, t in tensors.items()})
+    return {
+        "net": name,
+        "clean": right(f, batch.y),
+        "median": float(exact.lower.median()),
+        "min": float(exact.lower.min()),
+        "max": float(exact.upper.clamp(max=1e12).max()),
+        "median_plus": float(exact.lower[batch.y > 0].median()),
+        "median_minus": float(exact.lower[batch.y < 0].median()),
+        "robust_far": float((exact.lower > far).double().mean()),
+        "robust_third": float((exact.lower > third).double().mean()),
+        "over_root_dk": float(exact.lower.median()) / math.sqrt(law.d / law.k),
+        "over_root_d": float(exact.lower.median()) / root,
+    }
+
+
+def explicit(law: Clusters, batch: ClusterBatch, factor: float) -> tuple[Tensor, float]:
+    """x − y (factor/k) (Σ_{J₊} μ − Σ_{J₋} μ), the papers' own perturbation, and its norm."""
+    mu, signs = law.features(dtype=batch.x.dtype), law.signs(batch.x.dtype)
+    push = (factor / law.k) * (signs @ mu)
+    return batch.x - batch.y[:, None] * push, float(torch.linalg.vector_norm(push))
+
+
+def run_built(spec: BuiltSpec, folder: Folder) -> Json:
+    """Clean accuracy, exact radii and explicit perturbations of every built network."""
+    law = spec.law
+    batch = law.sample(spec.test_points, stream(spec.seeds[0], "data", "test"), dtype=spec.torch_dtype)
+    mu, signs, d = law.features(dtype=spec.torch_dtype), law.signs(), law.d
+    rows = [
+        _binary_row("averaging", averaging(mu, signs), batch, law, folder),
+        _binary_row("decoupled", decoupled(mu, signs, d), batch, law, folder),
+    ]
+    biased = []
+    for plus in spec.biases:
+        for minus in spec.biases:
+            net = averaging_with_bias(mu, signs, plus * d, minus * d)
+            biased.append({**_binary_row(f"avg{plus:+g}{minus:+g}", net, batch, law), "plus": plus, "minus": minus})
+    folder.add("built", rows)
+    folder.add("biased", biased)
+    moved, size = explicit(law, batch, 2 * (1 + law.balance))
+    return {
+        "averaging": rows[0],
+        "decoupled": rows[1],
+        "biased": biased,
+        "explicit": {"radius": size, "right_after": right(two_layer.forward(averaging(mu, signs), moved), batch.y)},
+        "fragile": _fragile(spec, batch, folder),
+        "root_dk": math.sqrt(d / law.k),
+        "root_d": math.sqrt(d),
+    }
+
+
+def _fragile(spec: BuiltSpec, batch: ClusterBatch, folder: Folder) -> Json:
+    """The network of Proposition 4.8 and the perturbation of its proof, 3(1+c)/k (Σ μ − Σ μ)."""
+    law = spec.law
+    mu, signs = law.features(dtype=batch.x.dtype), law.signs(batch.x.dtype)
+    net = multiclass.fragile(mu, signs)
+    outputs = multiclass.logits(net, batch.x)
+    moved, size = explicit(law, batch, 3 * (1 + law.balance))
+    after = multiclass.readout(multiclass.logits(net, moved), signs)
+    basis = span(net.w)
+    small, points = MultiClass(net.w @ basis.mT), batch.x @ basis.mT
+    pgd = MinimalPGD(steps=60, restarts=3, rounds=10, reach=2 * math.sqrt(law.d))
+    attacked = pgd(readout_objective(small, signs, batch.y), points, stream(spec.seeds[0], "attack")).radius
+    folder.add(
+        "fragile",
+        [{"point": i, "attacked": float(r)} for i, r in enumerate(attacked)],
+        {"x": batch.x[:50], "moved": moved[:50], "w": net.w},
+    )
+    return {
+        "clean": right(multiclass.readout(outputs, signs), batch.y),
+        "fine_clean": float((outputs.argmax(-1) == batch.cluster).double().mean()),
+        "loss": float(CROSS_ENTROPY.value(outputs, batch.cluster).mean()),
+        "explicit_radius": size,
+        "right_after_explicit": right(after, batch.y),
+        "median_attacked": float(attacked.median()),
+        "over_root_dk": float(attacked.median()) / math.sqrt(law.d / law.k),
+    }
+
+
+class RoutesSpec(Spec):
+    """A small law on which every route is affordable in float64."""
+
+    profiles: ClassVar[dict[str, Overrides]] = {"quick": {"d": 200, "n": 40, "steps": 20}, "paper": {"d": 3072, "n": 1000, "steps": 100}}
+    seeds: tuple[int, ...] = (0, 1)
+    law: Clusters = Clusters(k=6, d=800)
+    training: Training = Training(n=150, m=3, steps=80, learning_rate=4e-3)
+
+
+def _autograd(net: torch.nn.Module, batch: ClusterBatch, training: Training, fine: bool) -> None:
+    """Plain autograd descent, the independent route."""
+    for _ in range(training.steps):
+        outputs = net(batch.x)
+        if fine:
+            loss = torch.nn.functional.cross_entropy(outputs, batch.cluster)
+        else:
+            loss = torch.nn.functional.softplus(-batch.y * (outputs[:, 1] - outputs[:, 0])).mean()
+        parameters = list(net.parameters())
+        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters)):
+            parameter.data -= training.learning_rate * gradient
+
+
+def _worst(found: Tensor, wanted: Tensor) -> float:
+    return float((found - wanted).abs().max() / wanted.abs().max())
+
+
+def run_routes(spec: RoutesSpec, folder: Folder) -> Json:
+    """Descent in closed form against autograd, coefficients against weights, rotated copy against the data."""
+    rows = [{"seed": seed, **_routes(spec.law, spec.training, seed)} for seed in spec.seeds]
+    folder.add("routes", rows)
+    return {key: max(row[key] for row in rows) for key in rows[0] if key != "seed"}
+
+
+def _run(law: Clusters, batch: ClusterBatch, training: Training, start: Descent, fine: bool) -> Descent:
+    a = two_layer.output_weights(training.m)
+    step = fine_step(batch, training.h, training.learning_rate) if fine else binary_step(batch, a, training.learning_rate)
+    for t in range(training.steps):
+        start = step(start, t)
+    return start
+
+
+def _routes(law: Clusters, t: Training, seed: int) -> Json:
+    drawn = law.draw(t.n, 2 * t.m + law.k * t.h, seed, compact=False)
+    first, second = drawn.directions[: 2 * t.m], drawn.directions[2 * t.m :]
+    starts = {
+        False: start_binary(first, t.n, t.init_weight, t.init_bias, stream(seed, "init", "bias")),
+        True: start_fine(second, t.n, t.init_weight),
+    }
+    noise = drawn.train.x - law.alpha * drawn.features[drawn.train.cluster]
+    copy = rotate(torch.cat([drawn.features, noise, drawn.directions]))
+    mu, xi, w0 = copy.coordinates[: law.k], copy.coordinates[law.k : law.k + t.n], copy.coordinates[law.k + t.n :]
+    rotated = ClusterBatch(law.alpha * mu[drawn.train.cluster] + xi, drawn.train.y, drawn.train.cluster)
+    norms = law.noise_norms(drawn.train)
+    row: Json = {}
+    for fine, start in starts.items():
+        label = "fine" if fine else "binary"
+        done = _run(law, drawn.train, t, start, fine)
+        module: torch.nn.Module = MultiClassNet(MultiClass(start.w, t.h)) if fine else _module(start, t.m)
+        _autograd(module, drawn.train, t, fine)
+        found = coefficients(law, drawn.train, norms, done.c)
+        turned = start._replace(w=t.init_weight * (w0[2 * t.m :] if fine else w0[: 2 * t.m]))
+        there = _run(law, rotated, t, turned, fine)
+        sums = torch.stack([found.noise[:, drawn.train.cluster == j] @ (1 / norms[drawn.train.cluster == j]) for j in range(law.k)], -1)
+        row |= {
+            f"{label}_autograd": _worst(done.w, next(module.parameters()).detach()),
+            f"{label}_decomposition": _worst(decomposed(law, drawn.train, norms, start.w, found), done.w),
+            f"{label}_marginal": _worst(sums, found.features / law.d),
+            f"{label}_rotated": _worst(there.w @ copy.basis, done.w),
+        }
+    return row
+
+
+def _module(start: Descent, m: int) -> TwoLayerNet:
+    """The 2-class network for autograd; its two logits differ by f."""
+    return TwoLayerNet(TwoLayer(start.w, start.b, two_layer.output_weights(m)))
+
+
+EXPERIMENTS: tuple[Experiment[Any], ...] = (
+    Experiment(
+        "clusters-built",
+        "fa",
+        "f_FA, θ_avg with any biases, θ_dec and the fragile multi-class network of Proposition 4.8: exact radii and explicit perturbations",
+        BuiltSpec,
+        run_built,
+        {"quick": "2 s", "cpu": "6 s", "paper": "20 s"},
+    ),
+    Experiment(
+        "clusters-routes",
+        "fa",
+        "weight decomposition and coefficient updates against autograd descent; the rotated compact copy against the data",
+        RoutesSpec,
+        run_routes,
+        {"quick": "1 s", "cpu": "3 s", "paper": "30 s"},
+    ),
+)

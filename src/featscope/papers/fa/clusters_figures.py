@@ -1,0 +1,218 @@
+"""FA's Figures 2 (a, b) and 3 (left): which features the two networks learn, and how far their points are from the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from featscope.attacks.minimal import Found, MinimalPGD, binary_objective, own_loss_objective, readout_objective
+from featscope.attacks.readout_certificate import certified_radii
+from featscope.attacks.two_layer_radius import Radii, exact_radii
+from featscope.core.conditions import unmet
+from featscope.core.store import Folder, Json
+from featscope.core.streams import stream
+from featscope.dynamics.cluster_observables import cosines, summarise_cosines
+from featscope.experiments.spec import Experiment, Overrides
+from featscope.laws.cluster_checks import assumptions
+from featscope.laws.clusters import ClusterBatch
+from featscope.nets.multiclass import MultiClass
+from featscope.nets.two_layer import in_span, span
+from featscope.papers.fa.clusters import ClusterSpec, Trained, train
+from featscope.papers.fa.sphere_gap import sphere_gap
+
+QUICK: Overrides = {"d": 300, "n": 200, "learning_rate": 0.01, "seeds": [0], "test_points": 60}
+
+
+class Fig2Spec(ClusterSpec):
+    """§6.1's setting."""
+
+    profiles: ClassVar[dict[str, Overrides]] = {"quick": QUICK, "paper": {}}
+    test_points: int = 2000
+    every: int = 1
+
+
+class Fig3Spec(ClusterSpec):
+    """§6.1's setting, attacked: radii of the curve, and steps, restarts and rounds of the attacks."""
+
+    profiles: ClassVar[dict[str, Overrides]] = {"quick": {**QUICK, "attack_steps": 20, "restarts": 2}, "paper": {"test_points": 1000}}
+    radii: tuple[float, ...] = tuple(float(r) for r in range(0, 57, 1))
+    attack_steps: int = Field(default=60, ge=1)
+    restarts: int = Field(default=5, ge=1)
+    rounds: int = Field(default=10, ge=1)
+    kept_points: int = Field(default=50, ge=1)
+
+
+def tables(done: Trained) -> tuple[Tensor, Tensor]:
+    """The two heat maps: cosine of feature i with neuron j, and with the mean weight of class j."""
+    mu = done.drawn.features
+    return cosines(mu, done.binary.w), cosines(mu, done.fine.equivalent())
+
+
+def class_block(done: Trained) -> Tensor:
+    """(k, 2m): whether feature and neuron belong to the same class."""
+    signs = done.law.signs(done.binary.a.dtype)
+    return (signs[:, None] * done.binary.a[None, :]) > 0
+
+
+def run_fig2(spec: Fig2Spec, folder: Folder) -> Json:
+    """Train both networks for each seed and read the heat maps off."""
+    per_seed = []
+    for seed in spec.seeds:
+        done = train(spec, spec.law, spec.training, seed, folder, spec.every)
+        binary, fine = tables(done)
+        clean = done.clean(done.test(spec.test_points))
+        inside = summarise_cosines(binary, class_block(done))
+        diagonal = summarise_cosines(fine, torch.eye(spec.law.k, dtype=torch.bool))
+        row = {"seed": seed, "clean_binary": clean[0], "clean_fine": clean[1]}
+        scale = float(done.watch.binary(done.binary_state, done.binary.a)["lambda_mean"])
+        above, found = sphere_gap(done.binary, spec.law, scale, done.drawn.features, stream(seed, "sphere"))
+        row |= {"sphere_bound": above, "sphere_found": found}
+        row |= {f"binary_{key}": value for key, value in inside.items()} | {f"fine_{key}": value for key, value in diagonal.items()}
+        folder.add(f"table-{seed}", [row], {"binary": binary, "fine": fine})
+        per_seed.append(row)
+    return {**fig2_summary(per_seed), "unmet": unmet(assumptions(spec.law, spec.training.hyper))}
+
+
+def fig2_summary(rows: Sequence[dict[str, Any]]) -> Json:
+    """Means over seeds, extremes over all of them."""
+
+    def mean(key: str) -> float:
+        return float(sum(row[key] for row in rows) / len(rows))
+
+    return {
+        "binary": {
+            "same_class_cosine": {
+                "mean": mean("binary_mean"),
+                "min": min(row["binary_min"] for row in rows),
+                "max": max(row["binary_max"] for row in rows),
+                "by_seed": [row["binary_mean"] for row in rows],
+            },
+            "cross_class_cosine_max": max(row["binary_other_max"] for row in rows),
+            "clean_test": mean("clean_binary"),
+        },
+        "fine": {
+            "diagonal_cosine_mean": mean("fine_mean"),
+            "off_diagonal_cosine_max": max(row["fine_other_max"] for row in rows),
+            "clean_test": mean("clean_fine"),
+        },
+    }
+
+
+def attack_all(spec: Fig3Spec, done: Trained, batch: ClusterBatch) -> tuple[Radii, dict[str, Tensor]]:
+    """Exact radii of the 2-class network, and radii by attack and by certificate of both."""
+    reach = 2.0 * spec.law.alpha * float(spec.law.d) ** 0.5
+    pgd = MinimalPGD(spec.attack_steps, spec.restarts, spec.rounds, reach)
+    rng = stream(done.seed, "attack")
+    exact = exact_radii(done.binary, batch.x, batch.y)
+    small, points, _ = in_span(done.binary, batch.x)
+    binary: Found = pgd(binary_objective(small, batch.y), points, rng)
+    basis = span(done.fine.w)
+    net, inner, signs = MultiClass(done.fine.w @ basis.mT, done.fine.h), batch.x @ basis.mT, spec.law.signs(batch.x.dtype)
+    readout = pgd(readout_objective(net, signs, batch.y), inner, rng)
+    own = pgd(own_loss_objective(net, signs, batch.y, batch.cluster), inner, rng)
+    plain = MinimalPGD(spec.attack_steps, 1, spec.rounds, reach, last_only=True)
+    last = plain(own_loss_objective(net, signs, batch.y, batch.cluster), inner, rng)
+    lower = certified_radii(net, signs, inner, batch.y, batch.cluster, torch.minimum(readout.radius, own.radius))
+    found = {
+        "binary_exact": exact.lower,
+        "binary_own_loss": binary.radius,
+        "fine_readout": readout.radius,
+        "fine_own_loss": own.radius,
+        "fine_own_loss_last": last.radius,
+        "fine_certified": lower,
+    }
+    return exact, found
+
+
+def curve(radii: Tensor, at: Sequence[float]) -> list[float]:
+    """Share of examples whose radius exceeds each value."""
+    return [float((radii > r).double().mean()) for r in at]
+
+
+def run_fig3(spec: Fig3Spec, folder: Folder) -> Json:
+    """Train, then find every test point's radius; the curves are counts of radii."""
+    curves: dict[str, list[list[float]]] = {}
+    facts = []
+    for seed in spec.seeds:
+        done = train(spec, spec.law, spec.training, seed, folder, spec.every)
+        batch = done.test(spec.test_points)
+        exact, found = attack_all(spec, done, batch)
+        cap = 4.0 * float(spec.law.d) ** 0.5
+        rows = [
+            {"seed": seed, "point": i, "y": float(batch.y[i]), **{key: min(float(value[i]), cap) for key, value in found.items()}}
+            for i in range(spec.test_points)
+        ]
+        folder.add(f"radii-{seed}", rows, _evidence(done, batch, exact, spec.kept_points))
+        for key, value in found.items():
+            curves.setdefault(key, []).append(curve(value, spec.radii))
+        facts.append(_facts(seed, exact, found, done.clean(batch)))
+    mean = {key: [sum(column) / len(column) for column in zip(*lines)] for key, lines in curves.items()}
+    return {
+        "radii": list(spec.radii),
+        "binary": {"exact": mean["binary_exact"], "own_loss": mean["binary_own_loss"]},
+        "fine": {key: mean[f"fine_{key}"] for key in ("own_loss", "readout", "certified", "own_loss_last")},
+        "by_seed": facts,
+        "unmet": unmet(assumptions(spec.law, spec.training.hyper)),
+        "note": "on the 2-class network the margin and the own loss have the same normalised gradient: own_loss is both attacks",
+    }
+
+
+def _evidence(done: Trained, batch: ClusterBatch, exact: Radii, keep: int) -> dict[str, Tensor]:
+    """Weights, points, perturbations and certificates in full coordinates, for a reader to verify."""
+    net = done.binary
+    return {
+        "w": net.w,
+        "b": net.b,
+        "a": net.a,
+        "x": batch.x[:keep],
+        "y": batch.y[:keep],
+        "delta": exact.delta[:keep],
+        "certificate": exact.certificate[:keep],
+        "lower": exact.lower[:keep],
+        "upper": exact.upper[:keep],
+    }
+
+
+def _facts(seed: int, exact: Radii, found: dict[str, Tensor], clean: tuple[float, float]) -> Json:
+    good = exact.correct & (exact.lower > 0)
+    ratio = found["binary_own_loss"][good] / exact.lower[good]
+    attacked = torch.minimum(found["fine_readout"], found["fine_own_loss"])
+    return {
+        "seed": seed,
+        "clean_binary": clean[0],
+        "clean_fine": clean[1],
+        "programmes": exact.solved,
+        "gap": float(((exact.upper - exact.lower) / exact.upper.clamp(min=1e-300))[good].max()),
+        "median_exact": float(exact.lower.median()),
+        "median_attack": float(found["binary_own_loss"].median()),
+        "least_attack_over_exact": float(ratio.min()),
+        "median_readout": float(found["fine_readout"].median()),
+        "median_own_loss": float(found["fine_own_loss"].median()),
+        "median_own_loss_last": float(found["fine_own_loss_last"].clamp(max=1e6).median()),
+        "median_certified": float(found["fine_certified"].median()),
+        "certified_above_attacked": float((found["fine_certified"] > attacked).double().mean()),
+    }
+
+
+EXPERIMENTS: tuple[Experiment[Any], ...] = (
+    Experiment(
+        "clusters-fig2",
+        "fa",
+        "Figure 2 (a, b): cosine of every feature with every neuron, trained with 2-class and with 10-class labels",
+        Fig2Spec,
+        run_fig2,
+        {"quick": "2 s", "cpu": "10 s", "paper": "10 s"},
+    ),
+    Experiment(
+        "clusters-fig3",
+        "fa",
+        "Figure 3 (left): robust accuracy against the ℓ2 radius; exact, attacked and certified",
+        Fig3Spec,
+        run_fig3,
+        {"quick": "3 s", "cpu": "25 s", "paper": "45 s"},
+    ),
+)

@@ -1,0 +1,43 @@
+"""FA Figure 3, middle and right: robust accuracy of image networks of two and of ten labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from featscope.core.store import Run
+from featscope.plots.style import GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
+
+TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
+
+
+def fine_labels(run: Run) -> Figure:
+    """Figure 3: robust accuracy against the ℓ2 radius, 2-class labels in red, 10-class labels in blue; crosses are read off the published figure."""
+    names = run.spec["spec"]["datasets"]
+    # The legend stands beside the last panel and takes its room.
+    figure, axes = panels(1, len(names), 4.2 + 3.2 / len(names), 3.8)
+    lines = (
+        ("binary", NON_ROBUST, "-", "2-class labels"),
+        ("binary_last", NON_ROBUST, ":", "2-class, last iterate of PGD only"),
+        ("fine_worst", ROBUST, "-", "10-class labels, worst of both attacks"),
+        ("fine_readout", ROBUST, "-.", "10-class, PGD on the read-out"),
+        ("fine_own_loss", ROBUST, "--", "10-class, PGD on the own loss"),
+        ("fine_last", ROBUST, ":", "10-class, own loss, last iterate only"),
+    )
+    for ax, name in zip(axes[0], names, strict=True):
+        frames = [run.part(f"curve-{name}-{seed}").sort("radius") for seed in run.spec["spec"]["seeds"]]
+        for column, color, style, label in lines:
+            curve_over_runs(ax, frames[0]["radius"].to_list(), [100 * f[column].to_numpy() for f in frames], color, label, linestyle=style)
+        printed = run.summary["published"][name]
+        for key, color in (("binary", NON_ROBUST), ("fine", ROBUST)):
+            ax.plot(printed["radii"], 100 * np.asarray(printed[key]), "x", color=color, markersize=6)
+        ax.plot([], [], "x", color=GREY, label="published, read off the plot")
+        ax.set_ylim(-3, 103)
+        finish(ax, TITLES[name], "ℓ2 radius", "robust test accuracy (%)", legend=ax is axes[0, -1])
+    axes[0, -1].legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    return figure
+
+
+FIGURES: dict[str, dict[str, Callable[[Run], Figure]]] = {"image-fine-labels": {"fig3": fine_labels}}

@@ -1,0 +1,1 @@
+"""Style and helpers that every figure uses."""

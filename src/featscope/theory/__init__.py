@@ -1,1 +1,0 @@
-"""The papers' statements as claims, judged from rows."""
