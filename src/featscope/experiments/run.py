@@ -1,0 +1,31 @@
+"""A finished run as judges, figures and users read it: rows and tensors, with settings of the experiment's own type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from featscope.core.errors import BadInput
+from featscope.core.store import StoredRun, find_stored
+from featscope.experiments.registry import experiment
+from featscope.experiments.spec import Spec, restore
+
+
+@dataclass(frozen=True)
+class Run(StoredRun):
+    """A finished run, read only."""
+
+    @cached_property
+    def settings(self) -> Spec:
+        """The resolved spec; ``PatchFig3.of(run)`` is the same with its type checked."""
+        plan = experiment(self.experiment)
+        if self.identity.get("revision") != plan.revision:
+            made = f"{self.path}: revision {self.identity.get('revision')} of {plan.name}, this version has {plan.revision}"
+            raise BadInput("a run of an older form", made, f"make it again: featscope run {plan.name}")
+        return restore(plan, self.identity)
+
+
+def find_runs(root: Path) -> list[Run]:
+    """All finished runs at or below ``root``, by path."""
+    return [Run(found.path) for found in find_stored(root)]

@@ -1,0 +1,107 @@
+"""Runs and what they need: children first, several processes at a time, each run once.
+
+An experiment names the runs that it reads (`Experiment.needs`); the runner makes them before it, hands them over in the folder, and writes their
+digests into the manifest. A run that another process is at is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from featscope.core.store import Progress, Silent, Store
+from featscope.experiments.registry import experiment
+from featscope.experiments.run import Run
+from featscope.experiments.spec import Request, radii
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A request and the keys of the requests that it waits for."""
+
+    request: Request
+    waits: frozenset[str]
+
+
+def ordered(requests: Iterable[Request]) -> dict[str, _Node]:
+    """All distinct requests by their key, with everything they need, children before parents."""
+    found: dict[str, _Node] = {}
+
+    def add(request: Request) -> str:
+        if request.key not in found:
+            children = frozenset(add(child) for child in request.needs().values())
+            found[request.key] = _Node(request, children)
+        return request.key
+
+    for request in requests:
+        add(request)
+    return found
+
+
+def run(request: Request, store: Store, progress: Progress | None = None, force: bool = False) -> Run:
+    """Return the finished run of a request, making it and what it needs if it is not in the store."""
+    found = None if force else store.find(request.identity)
+    if found is not None:
+        return Run(found.path)
+    shown = progress or Silent()
+    children = {label: run(child, store, shown) for label, child in request.needs().items()}
+    with store.write(request.identity, shown, fresh=force) as folder:
+        # Another process may have made it while this one waited for its turn.
+        if not force and (found := store.find(request.identity)) is not None:
+            folder.drop()
+            return Run(found.path)
+        folder.needed.update(children)
+        summary = request.experiment.run(request.spec, folder)
+        facts = {
+            "seeds": list(request.spec.seeds),
+            "radii": radii(request.identity["spec"]),
+            "needs": {label: child.path.name for label, child in children.items()},
+        }
+        return Run(folder.finish(summary, facts).path)
+
+
+def _job(name: str, spec: Any, root: Path) -> Path:
+    """Make one run in a worker process with one thread."""
+    torch.set_num_threads(1)
+    return run(Request(experiment(name), spec), Store(root)).path
+
+
+def run_all(
+    requests: Sequence[Request], store: Store, progress: Progress | None = None, jobs: int = 1, on_run: Callable[[Run], None] | None = None
+) -> None:
+    """Make the runs of all requests, ``jobs`` at a time; a run that exists is reported too."""
+    shown, told = progress or Silent(), on_run or (lambda _: None)
+    nodes = ordered(requests)
+    if jobs <= 1 or len(nodes) <= 1:
+        for node in nodes.values():
+            told(run(node.request, store, shown))
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        try:
+            _drain(pool, nodes, store, shown, told)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _drain(
+    pool: ProcessPoolExecutor, nodes: dict[str, _Node], store: Store, progress: Progress, on_run: Callable[[Run], None]
+) -> None:
+    """Submit every request whose children are done, until all are."""
+    waiting, done = dict(nodes), set[str]()
+    under_way: dict[Future[Path], str] = {}
+    while waiting or under_way:
+        for key in [key for key, node in waiting.items() if node.waits <= done]:
+            request = waiting.pop(key).request
+            under_way[pool.submit(_job, request.experiment.name, request.spec, store.root)] = key
+        ready, _ = wait(under_way, return_when=FIRST_COMPLETED)
+        for future in ready:
+            done.add(under_way.pop(future))
+            on_run(Run(future.result()))
+            progress.report("runs", len(done), len(nodes), {})
