@@ -45,7 +45,7 @@ class Training(Value):
     batch_size: int | None = Field(default=None, ge=1)
 
 
-class AdversarialTraining(Training):
+class AdversarialTraining(Training, registered="patch-adversarial-training"):
     """The same at perturbed points: one ascent step of size η̃ with a clip, or PGD with ``attack_steps`` > 1."""
 
     learning_rate: float = Field(default=1.0, gt=0)
