@@ -60,6 +60,8 @@ class Experiment(Generic[T]):
     takes: Mapping[str, str]
     revision: int = 1
     needs_data: tuple[str, ...] = field(default=())
+    #: whether its rows say themselves which runs diverged, so that judges have counted them
+    counts_diverged: bool = False
 
 
 def refuse_unused(spec: Spec, reason: str, *keys: str) -> None:

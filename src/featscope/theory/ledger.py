@@ -15,11 +15,11 @@ import torch
 from featscope.core.conditions import Condition, unmet
 from featscope.core.errors import BadInput, unknown
 from featscope.core.store import Progress, Run, Silent, Store, canonical
-from featscope.experiments.registry import experiment
+from featscope.experiments.registry import EXPERIMENTS, experiment
 from featscope.experiments.spec import Spec, identity, resolve, run
 from featscope.images.datasets import is_there
 from featscope.theory import at, cgro, ep, fa
-from featscope.theory.claim import Claim, Reading
+from featscope.theory.claim import Claim, Reading, Verdict
 
 _ALL: tuple[Claim, ...] = (*at.CLAIMS, *fa.CLAIMS, *cgro.CLAIMS, *ep.CLAIMS)
 CLAIMS: dict[str, Claim] = {claim.id: claim for claim in _ALL}
@@ -63,11 +63,21 @@ def unmet_conditions(run: Run) -> list[str]:
     return unmet([Condition(**row) for row in rows])
 
 
+def counts_diverged(run: Run) -> bool:
+    """Whether the run's rows themselves count what diverged."""
+    return run.experiment in EXPERIMENTS and EXPERIMENTS[run.experiment].counts_diverged
+
+
 def entry(claim: Claim, reading: Reading, runs: dict[str, Run]) -> Entry:
     """Judge one reading and return its line of the ledger."""
     finding = reading.judge(runs)
     missed = sorted({text for r in runs.values() for text in unmet_conditions(r)} | set(finding.evidence.get("unmet", [])))
     evidence = {**finding.evidence, **({"unmet": missed} if missed else {}), "runs": {label: r.path.name for label, r in runs.items()}}
+    verdict, lost = finding.verdict, {label: r.diverged for label, r in runs.items() if r.diverged and not counts_diverged(r)}
+    if lost:
+        # What is left of the seeds may be those that the statement likes.
+        evidence |= {"diverged": lost, "verdict_without_them": verdict.value}
+        verdict = Verdict.INCONCLUSIVE if verdict in (Verdict.HOLDS, Verdict.FAILS) else verdict
     return {
         "id": claim.id,
         "paper": claim.paper,
@@ -75,7 +85,7 @@ def entry(claim: Claim, reading: Reading, runs: dict[str, Run]) -> Entry:
         "statement": claim.statement,
         "reading": reading.name,
         "reads": reading.text,
-        "verdict": finding.verdict.value,
+        "verdict": verdict.value,
         "value": finding.value,
         "bound": finding.bound,
         "evidence": evidence,
