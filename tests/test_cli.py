@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from featscope.cli.main.main import main as cli
 
-from featscope.cli.main import main as cli
 from featscope.core.store import find_runs
 
 BAD = [

@@ -6,12 +6,12 @@ import math
 
 import pytest
 import torch
+from featscope.cli.main.main import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as sps
 
 from featscope.attacks.two_layer_radius import exact_radii
-from featscope.cli.main import invoke
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_step, start_binary

@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 import torch
 
-from featscope.claims.claim import Claim, Reading
+from featscope.claims.claim import Claim, Reading, Verdict
 from featscope.claims.registry import claims as all_claims
 from featscope.core.conditions import Condition, unmet
 from featscope.core.errors import BadInput, unknown
 from featscope.core.store import Progress, Run, Silent, Store, canonical
-from featscope.experiments.registry import experiment, rooms
+from featscope.experiments.registry import experiment, experiments, rooms
 from featscope.experiments.spec import Spec, identity, resolve, run
 from featscope.images.datasets import is_there
 
@@ -61,11 +61,21 @@ def unmet_conditions(run: Run) -> list[str]:
     return unmet([Condition(**row) for row in rows])
 
 
+def counts_diverged(run: Run) -> bool:
+    """Whether the run's rows themselves count what diverged."""
+    return run.experiment in experiments() and experiments()[run.experiment].counts_diverged
+
+
 def entry(claim: Claim, reading: Reading, runs: dict[str, Run]) -> Entry:
     """Judge one reading and return its line of the ledger."""
     finding = reading.judge(runs)
     missed = sorted({text for r in runs.values() for text in unmet_conditions(r)} | set(finding.evidence.get("unmet", [])))
     evidence = {**finding.evidence, **({"unmet": missed} if missed else {}), "runs": {label: r.path.name for label, r in runs.items()}}
+    verdict, lost = finding.verdict, {label: r.diverged for label, r in runs.items() if r.diverged and not counts_diverged(r)}
+    if lost:
+        # What is left of the seeds may be those that the statement likes.
+        evidence |= {"diverged": lost, "verdict_without_them": verdict.value}
+        verdict = Verdict.INCONCLUSIVE if verdict in (Verdict.HOLDS, Verdict.FAILS) else verdict
     return {
         "id": claim.id,
         "paper": claim.paper,
@@ -73,7 +83,7 @@ def entry(claim: Claim, reading: Reading, runs: dict[str, Run]) -> Entry:
         "statement": claim.statement,
         "reading": reading.name,
         "reads": reading.text,
-        "verdict": finding.verdict.value,
+        "verdict": verdict.value,
         "value": finding.value,
         "bound": finding.bound,
         "evidence": evidence,

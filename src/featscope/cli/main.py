@@ -21,8 +21,9 @@ from featscope import __version__
 from featscope.bench import registry as benches
 from featscope.claims import ledger
 from featscope.claims.registry import claims
-from featscope.cli.data import app as data_app
+from featscope.cli.main.data import app as data_app
 from featscope.core.errors import BadInput, FeatscopeError, require_at_least
+from featscope.core.health import told
 from featscope.core.store import Run, Store, find_runs, write_json
 from featscope.experiments import spec as specs
 from featscope.experiments.registry import experiment, experiments
@@ -131,7 +132,7 @@ def run(
         shown.stop()
     made = page.draw(done)
     for part, note in done.manifest.get("notes", {}).items():
-        err.print(f"{part}: {note}", markup=False)
+        err.print(f"{part}: {told(note)}", markup=False, soft_wrap=True)
     _print_json(done.summary)
     if not as_json:
         err.print(f"run folder {done.path}; {len(made)} figure(s) and report.html in it", markup=False, soft_wrap=True)

@@ -1,18 +1,32 @@
-"""Frozen, validated values: the base of every law and every experiment's spec."""
+"""Frozen, validated values: the base of every law and every experiment's spec.
+
+A class may carry a registered name: `class MyLaw(PatchLaw, registered="my-law")`. The name, not the place of the code, says in a run's identity
+that a part is of another type than the one declared for it.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Self
+import json
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticSerializationError
 
-from featscope.core.errors import BadInput, unknown
+from featscope.core.errors import BadInput, require, unknown
 
 
 class Value(BaseModel):
     """A frozen value. Unknown keys, NaN and infinities are refused with a one-line :class:`BadInput`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
+    #: the name of this very class, not inherited: a subclass is another thing
+    registered_name: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, registered: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.registered_name = _register(cls, registered)
 
     def __init__(self, **data: Any) -> None:
         try:
@@ -23,6 +37,72 @@ class Value(BaseModel):
     def replace(self, **changes: Any) -> Self:
         """Return a validated copy with some fields changed."""
         return type(self)(**{**dict(self), **changes})
+
+
+_NAMES: dict[str, str] = {}
+
+
+def _register(cls: type, name: str | None) -> str | None:
+    """Keep ``name`` for this class; the same class defined again, as in a notebook, keeps it."""
+    if name is None:
+        return None
+    place = f"{cls.__module__}.{cls.__qualname__}"
+    require(bool(name), "a registered name must not be empty", f"{cls.__name__}: {name!r}", "give a word or two")
+    taken = _NAMES.setdefault(name, place)
+    require(taken == place, "a registered name belongs to one class", f"{name!r} is {taken}", f"register {cls.__name__} under another name")
+    return name
+
+
+def plain(value: BaseModel) -> dict[str, Any]:
+    """The value as JSON holds it, with all fields of parts that are of a subclass of the type declared for them."""
+    try:
+        found: dict[str, Any] = json.loads(value.model_dump_json(serialize_as_any=True))
+    except PydanticSerializationError as error:
+        raise BadInput(
+            "a run's settings must be plain data", f"{type(value).__name__}: {error}", "use numbers, text, tuples and Values"
+        ) from None
+    return found
+
+
+def other_types(value: BaseModel, declared: type[BaseModel]) -> dict[str, str]:
+    """The registered names of the parts that are not of the type declared for them, by dotted key; the value itself has the key ``""``.
+
+    A part without a name is refused: two laws that draw differently must not share one run.
+    """
+    return dict(_others(value, {declared}, ""))
+
+
+def _others(part: Any, expected: set[type], key: str) -> Iterable[tuple[str, str]]:
+    inner = f"{key}." if key else ""
+    if isinstance(part, BaseModel):
+        if type(part) not in expected:
+            yield key, _name_of(part, key)
+        for name, info in type(part).model_fields.items():
+            yield from _others(getattr(part, name), _models(info.annotation), inner + name)
+    elif isinstance(part, Mapping):
+        for name, item in part.items():
+            yield from _others(item, expected, f"{inner}{name}")
+    elif isinstance(part, list | tuple | set | frozenset):
+        for index, item in enumerate(part):
+            yield from _others(item, expected, f"{inner}{index}")
+
+
+def _models(annotation: Any) -> set[type]:
+    """All models that an annotation names, at any depth."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return {annotation}
+    return {model for option in typing.get_args(annotation) for model in _models(option)}
+
+
+def _name_of(part: BaseModel, key: str) -> str:
+    name = getattr(type(part), "registered_name", None)
+    cls, parent = type(part).__name__, type(part).__bases__[0].__name__
+    if name is None:
+        remedy = f'give it one: `class {cls}({parent}, registered="a-name")`, and another when its code changes'
+        raise BadInput(
+            "a part of a run whose type has no registered name cannot be told from its parent", f"{key or 'spec'}: {cls}", remedy
+        )
+    return str(name)
 
 
 def one_line(error: ValidationError, model: type[BaseModel]) -> BadInput:

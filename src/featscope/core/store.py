@@ -29,6 +29,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from featscope.core.errors import BadInput, FeatscopeError
+from featscope.core.health import without_gaps
 
 FORMAT = 1
 Rows = list[dict[str, Any]]
@@ -199,6 +200,9 @@ class Folder:
             tensors.update({f"{name}/{key}": t for key, t in saved.tensors.items()})
             if saved.notes:
                 notes[name] = saved.notes
+        summary, gaps = without_gaps(summary)
+        if gaps:
+            notes["summary"] = {"not finite, written as null": gaps}
         filled = [frame for frame in frames if frame.width]
         rows = pl.concat(filled, how="diagonal_relaxed") if filled else pl.DataFrame()
         _write_data(self.partial, rows, tensors)
@@ -252,6 +256,12 @@ class Run:
     def tensors(self) -> dict[str, Tensor]:
         """All tensors, named `part/name`."""
         return _read_tensors(self.path)
+
+    @property
+    def diverged(self) -> dict[str, list[str]]:
+        """Part → the runs of it that left the numbers."""
+        notes = self.manifest.get("notes", {})
+        return {part: sorted(note["diverged"]) for part, note in notes.items() if note.get("diverged")}
 
     @property
     def experiment(self) -> str:

@@ -297,7 +297,8 @@ class Trainer:
                 seen(state, t)
             return self.observe(state, t)
 
-        return trajectory(self.step, self.start(), self.spec.epochs, observe, every, keep=keep)
+        done = trajectory(self.step, self.start(), self.spec.epochs, observe, every, keep=keep)
+        return done.healthy(f"seed {self.seed}", "lower the schedule's peak")
 
     def last(self, state: Trained) -> nn.Module:
         """The network after the last epoch."""

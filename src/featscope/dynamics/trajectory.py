@@ -1,7 +1,7 @@
 """The one loop. Every dynamics — descent, recursion, flow, image epochs — is a step that this loop runs, records and resumes.
 
 A state is a NamedTuple of tensors. With ``runs`` given, every tensor has a leading axis of independent runs, and each recorded
-step gives one row for each run. A run whose state is no longer finite is recorded up to there and then left out.
+step gives one row for each run. A run that has left the numbers (core/health.py: overflowed or saturated) is recorded up to there and then left out.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-import torch
 from torch import Tensor
 
 from featscope.core.errors import require, require_at_least
+from featscope.core.health import Diverged, How, ailments
 from featscope.core.store import Part, Rows
 
 CHECKPOINT_SECONDS = 20.0
@@ -33,16 +33,19 @@ Observe = Callable[[S, int], Mapping[str, Tensor | float]]
 
 @dataclass(frozen=True)
 class Recording(Generic[S]):
-    """What a trajectory leaves: its rows, the last state, and where runs diverged (run → first recorded step not finite)."""
+    """What a trajectory leaves: its rows, the last state, where runs diverged (run → first recorded step that is not healthy) and how."""
 
     rows: Rows
     state: S
     diverged: dict[str, int] = field(default_factory=dict)
+    how: dict[str, How] = field(default_factory=dict)
 
-
-def _finite(state: State, runs: int) -> Tensor:
-    flags = [t.reshape(runs, -1).isfinite().all(-1) for t in state._asdict().values() if t.is_floating_point()]
-    return torch.stack([flag.cpu() for flag in flags]).all(0)
+    def healthy(self, what: str, remedy: str = "lower the learning rate") -> Self:
+        """The recording itself, or the one-line error of a training that left the numbers."""
+        if self.diverged:
+            lost = ", ".join(f"run {run} {self.how.get(run, 'overflowed')} at step {t}" for run, t in self.diverged.items())
+            raise Diverged(f"training left the numbers: {what}, {lost}; {remedy}")
+        return self
 
 
 def _row_values(observed: Mapping[str, Tensor | float], index: int, batched: bool) -> dict[str, Any]:
@@ -65,32 +68,36 @@ def trajectory(
     runs: Sequence[int] | None = None,
     keep: Part | None = None,
     stop: Callable[[S, int], bool] | None = None,
+    clocks: Sequence[str] = (),
 ) -> Recording[S]:
     """Run ``state = step(state, t)`` for t = 0 … steps−1 and observe at t = 0, every, 2·every, … and at the end.
 
     ``observe(state, t)`` is a pure function of the state. ``keep`` saves the trajectory as it goes and resumes it: t₁ steps
-    and then t₂ more give what t₁+t₂ give. ``stop`` ends the trajectory early at a recorded step.
+    and then t₂ more give what t₁+t₂ give. ``stop`` ends the trajectory early at a recorded step. ``clocks`` name tensors of the state
+    that may grow without bound.
     """
     require_at_least("steps", steps, 0)
     require_at_least("every", every, 1)
     require(runs is None or len(runs) > 0, "a trajectory needs at least one run", "runs=()", "give at least one seed")
     rows: Rows = []
     diverged: dict[str, int] = {}
+    how: dict[str, How] = {}
     start = 0
     saved = keep.load() if keep else None
     if saved is not None:
         first = next(iter(state._asdict().values()))
         state = type(state)(**{name: t.to(first.device) for name, t in saved.tensors.items()})
         rows, diverged, start = saved.rows, dict(saved.notes.get("diverged", {})), saved.step
+        how = dict(saved.notes.get("how", {}))
         if saved.done:
-            return Recording(rows, state, diverged)
+            return Recording(rows, state, diverged, how)
 
     def record(t: int) -> None:
-        alive = _finite(state, len(runs) if runs else 1)
         names = list(runs) if runs else [0]
-        for name, ok in zip(names, alive.tolist(), strict=True):
-            if not ok:
-                diverged.setdefault(str(name), t)
+        watched = [tensor for name, tensor in state._asdict().items() if name not in clocks]
+        for name, ailment in zip(names, ailments(watched, len(names)), strict=True):
+            if ailment is not None and str(name) not in diverged:
+                diverged[str(name)], how[str(name)] = t, ailment
         if len(diverged) == len(names):
             return
         observed = observe(state, t)
@@ -104,7 +111,7 @@ def trajectory(
 
     def save(t: int, done: bool) -> None:
         if keep:
-            keep.save(t, done, rows, state._asdict(), {"diverged": diverged} if diverged else {})
+            keep.save(t, done, rows, state._asdict(), {"diverged": diverged, "how": how} if diverged else {})
 
     t, clock = start, time.monotonic()
     while True:
@@ -121,4 +128,4 @@ def trajectory(
         state = step(state, t)
         t += 1
     save(t, True)
-    return Recording(rows, state, diverged)
+    return Recording(rows, state, diverged, how)

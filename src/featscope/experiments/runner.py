@@ -90,9 +90,7 @@ def run_all(
             raise
 
 
-def _drain(
-    pool: ProcessPoolExecutor, nodes: dict[str, _Node], store: Store, progress: Progress, on_run: Callable[[Run], None]
-) -> None:
+def _drain(pool: ProcessPoolExecutor, nodes: dict[str, _Node], store: Store, progress: Progress, on_run: Callable[[Run], None]) -> None:
     """Submit every request whose children are done, until all are."""
     waiting, done = dict(nodes), set[str]()
     under_way: dict[Future[Path], str] = {}

@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, field_validator
 
 from featscope.core.errors import BadInput, require, unknown
-from featscope.core.frozen import Value
+from featscope.core.frozen import Value, other_types, plain
 from featscope.core.store import Folder, Json, Progress, Run, Silent, Store
 
 Profile = Literal["quick", "cpu", "paper"]
@@ -60,6 +60,8 @@ class Experiment(Generic[T]):
     takes: Mapping[str, str]
     revision: int = 1
     needs_data: tuple[str, ...] = field(default=())
+    #: whether its rows say themselves which runs diverged, so that judges have counted them
+    counts_diverged: bool = False
 
 
 def refuse_unused(spec: Spec, reason: str, *keys: str) -> None:
@@ -138,9 +140,10 @@ def resolve(experiment: Experiment[T], profile: str, overrides: Overrides | None
 
 
 def identity(experiment: Experiment[Any], spec: Spec) -> Json:
-    """What identifies a run: the experiment, its revision and the resolved spec."""
-    body = json.loads(spec.model_dump_json())
-    return {"experiment": experiment.name, "revision": experiment.revision, "spec": body}
+    """What identifies a run: the experiment, its revision, the resolved spec, and the names of parts that are not of the declared type."""
+    types = other_types(spec, experiment.spec)
+    who: Json = {"experiment": experiment.name, "revision": experiment.revision, "spec": plain(spec)}
+    return {**who, "types": types} if types else who
 
 
 def run(experiment: Experiment[T], spec: T, store: Store, progress: Progress | None = None, force: bool = False, wait: bool = False) -> Run:

@@ -129,7 +129,7 @@ def invert(net: nn.Module, x: Tensor, y: Tensor, spec: InversionSpec, seed: int 
         zeros = torch.zeros_like(x)
         first = Inversion(begin(spec, x, seed), zeros, zeros.clone())
         every = max(1, spec.steps // 10)
-        made = trajectory(step, first, spec.steps, observe, every, keep=keep).state.x
+        made = trajectory(step, first, spec.steps, observe, every, keep=keep).healthy("the inversion", "lower step_size").state.x
         provenance = {"network": network_hash(net), "seed": seed, **spec.model_dump()}
         return Inverted(made, y.clone(), errors(made), provenance)
 

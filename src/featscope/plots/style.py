@@ -39,7 +39,7 @@ def finish(ax: Axes, title: str, xlabel: str, ylabel: str, legend: bool = True) 
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     ax.grid(alpha=0.25)
-    if legend:
+    if legend and ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=8, frameon=False)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
 
+from featscope.core.health import told
 from featscope.core.store import Run, read_json
 from featscope.experiments.registry import experiments
 from featscope.report.figures import figures
@@ -76,7 +77,7 @@ def _section(run: Run) -> dict[str, Any]:
         "summary": json.dumps(run.summary, indent=2, ensure_ascii=False),
         "spec": json.dumps(run.spec["spec"], indent=2, ensure_ascii=False),
         "seconds": run.manifest["wall_seconds"],
-        "notes": run.manifest.get("notes", {}),
+        "notes": {part: told(note) for part, note in run.manifest.get("notes", {}).items()},
     }
 
 

@@ -78,7 +78,10 @@ def radii(run: Run) -> Figure:
     figure, axes = panels(1, 2, 4.2, 3.4)
     for ax, threat in zip(axes[0], ("feature-span", "full-ball"), strict=True):
         for arm, color in zip(arms, (NON_ROBUST, ROBUST), strict=False):
-            rows = run.part(f"{arm}-radii").filter((pl.col("threat") == threat) & (pl.col("points") == "test"))
+            rows = run.part(f"{arm}-radii")
+            if rows.is_empty():  # every run of the arm diverged
+                continue
+            rows = rows.filter((pl.col("threat") == threat) & (pl.col("points") == "test"))
             mean = rows.group_by("eps").agg(pl.col("upper").mean(), pl.col("lower").mean()).sort("eps")
             eps = mean["eps"].to_numpy()
             ax.plot(eps, mean["upper"].to_numpy(), color=color, marker="o", markersize=3, label=f"{arm}: attacked (upper)")

@@ -7,7 +7,7 @@ reading of Clip (T·η is too short by a factor of about five), so the switch th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -45,7 +45,7 @@ class Training(Value):
     batch_size: int | None = Field(default=None, ge=1)
 
 
-class AdversarialTraining(Training):
+class AdversarialTraining(Training, registered="patch-adversarial-training"):
     """The same at perturbed points: one ascent step of size η̃ with a clip, or PGD with ``attack_steps`` > 1."""
 
     learning_rate: float = Field(default=1.0, gt=0)
@@ -249,13 +249,15 @@ def robustness(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> d
     return found | {name: torch.tensor(values) for name, values in columns.items()}
 
 
-def radius_curves(spec: PatchFig3, data: Data, w: Tensor) -> Rows:
+def radius_curves(spec: PatchFig3, data: Data, w: Tensor, diverged: Container[str] = ()) -> Rows:
     """For each run, threat and radius: attacked upper and certified lower bound on the robust accuracy.
 
-    At ε the training points are measured too, and what PGD on cross-entropy alone would report. A run that diverged is robust nowhere.
+    At ε the training points are measured too, and what PGD on cross-entropy alone would report. A run that diverged is no network, and has none.
     """
     rows: Rows = []
     for index, seed in enumerate(spec.seeds):
+        if str(seed) in diverged:
+            continue
         net = spec.net.net(w[index])
         test = data.test_of(index, spec.evaluation.curve_points)
         train = PatchBatch(*(part[index, : spec.evaluation.curve_points] for part in data.train))
@@ -268,8 +270,6 @@ def radius_curves(spec: PatchFig3, data: Data, w: Tensor) -> Rows:
 
 def bracket(spec: PatchFig3, net: PatchNet, batch: PatchBatch, threat: Threat, seed: int) -> dict[str, Any]:
     """One bracket: what every attack left, what is certified by intervals and by tangents, and what cross-entropy alone would say."""
-    if not bool(net.w.isfinite().all()):
-        return {"eps": threat.eps, "upper": 0.0, "lower": 0.0, "lower_interval": 0.0, "cross_entropy_alone": 0.0, "diverged": True}
     found = evaluate(net, batch.x, batch.y, threat, attacks(spec), stream(seed, "attack", threat.name))
     row: dict[str, Any] = {"eps": threat.eps, "upper": found.accuracy, "diverged": False}
     bounds, outputs = certify(net, batch.x, batch.y, threat), net(batch.x)
@@ -302,10 +302,11 @@ def _train(spec: PatchFig3, folder: Folder, data: Data, arm: Arm) -> None:
     )
     look = observe(spec, data, attack, plan.steps)
     record = trajectory(step, Weights(data.w0.clone()), plan.steps, look, spec.every, runs=spec.seeds, keep=folder.part(arm))
+    if not record.rows:
+        record.healthy(arm, "lower net.sigma_0")
     if folder.part(f"{arm}-radii").load() is None:
-        finite = bool(record.state.w[0].isfinite().all())
-        tensors = certificates(spec, data, record.state.w) if finite else {}
-        folder.add(f"{arm}-radii", radius_curves(spec, data, record.state.w), tensors)
+        tensors = certificates(spec, data, record.state.w) if str(spec.seeds[0]) not in record.diverged else {}
+        folder.add(f"{arm}-radii", radius_curves(spec, data, record.state.w, record.diverged), tensors)
 
 
 def run(spec: PatchFig3, folder: Folder) -> Json:

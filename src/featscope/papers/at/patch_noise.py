@@ -83,11 +83,17 @@ def run_dimension(spec: PatchNoise, folder: Folder, d: int) -> Json:
     step = training_step(spec.net, data.x, data.y, spec.learning_rate)
     record = trajectory(step, Weights(w0), spec.steps, look, spec.every, runs=spec.seeds, keep=folder.part(f"d{d}"), stop=done)
     last = [row for row in record.rows if row["step"] == record.rows[-1]["step"]]
+    alive = [seed for seed in spec.seeds if str(seed) not in record.diverged]
+    if not alive:
+        record.healthy(f"d={d}", "lower learning_rate")
+    kept = [spec.seeds.index(seed) for seed in alive]
+    moved, data = (record.state.w - w0)[kept], PatchBatch(*(part[kept] for part in data))
     return {
+        **({"diverged": record.diverged} if record.diverged else {}),
         "steps": record.rows[-1]["step"],
-        "outside_span": outside_span(copy, data, record.state.w - w0),
+        "outside_span": outside_span(copy, data, moved),
         "coordinates": int(w0.shape[-1]),
-        "noise_max": float(np.mean([max(r["noise_max"] for r in record.rows if r["run"] == s) for s in spec.seeds])),
+        "noise_max": float(np.mean([max(r["noise_max"] for r in record.rows if r["run"] == s) for s in alive])),
         "u": float(np.mean([max(r["u"]) for r in last])),
         "v": float(np.mean([min(r["v"]) for r in last])),
         "residual": float(np.mean([r["residual"] for r in last])),

@@ -161,7 +161,7 @@ def run(spec: PatchRecursion, folder: Folder) -> Json:
         _arm(spec, folder, adversarial)
         saved = folder.part(name).load()
         assert saved is not None
-        summary[name] = {"gap": max(row["gap"] for row in saved.rows), "steps": spec.steps}
+        summary[name] = {"gap": max(row["gap"] for row in saved.rows), "steps": spec.steps, **saved.notes}
     return summary
 
 

@@ -185,7 +185,10 @@ def run_arm(spec: PatchScaling, folder: Folder, arm: Arm) -> None:
     def all_done(state: Watched, t: int) -> bool:
         return bool((state.time >= horizon).all())
 
-    record = trajectory(step, start(spec, arm), spec.steps, look, spec.every, runs=labels, keep=folder.part(arm), stop=all_done)
+    record = trajectory(
+        step, start(spec, arm), spec.steps, look, spec.every, runs=labels, keep=folder.part(arm), stop=all_done, clocks=("time", "events")
+    )
+    record.healthy(arm, "lower relative")
     folder.add(f"{arm}-events", event_rows(spec, place, record.state))
 
 

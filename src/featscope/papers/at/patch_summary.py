@@ -28,19 +28,22 @@ def phase_switch(rows: pl.DataFrame) -> dict[int, list[int | None]]:
 
 
 def _mean(values: Sequence[Any]) -> Any:
-    return np.asarray(values, dtype=float).mean(0).tolist()
+    """The mean over runs; None where no run is left."""
+    return np.asarray(values, dtype=float).mean(0).tolist() if len(values) else None
 
 
 def summarise(arms: Sequence[str], folder: Folder, eps: float) -> Json:
-    """`u`, `v`, clean, feature and robust accuracies of each arm at the end, means over seeds."""
+    """`u`, `v`, clean, feature and robust accuracies of each arm at the end, means over seeds; those that diverged are in no mean, and are listed."""
     summary: Json = {}
     for arm in arms:
         saved, radii = folder.part(arm).load(), folder.part(f"{arm}-radii").load()
         assert saved is not None
         assert radii is not None
-        summary[arm] = _arm(pl.DataFrame(saved.rows, infer_schema_length=None), radii.rows, eps, arm)
-        if saved.notes:
-            summary[arm]["diverged"] = saved.notes.get("diverged", {})
+        lost = saved.notes.get("diverged", {})
+        rows = pl.DataFrame(saved.rows, infer_schema_length=None)
+        summary[arm] = _arm(rows.filter(~pl.col("run").cast(pl.String).is_in(list(lost))), radii.rows, eps, arm)
+        if lost:
+            summary[arm] |= {"diverged": lost, "how": saved.notes["how"]}
     return summary
 
 

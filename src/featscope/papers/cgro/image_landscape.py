@@ -72,7 +72,7 @@ class ImageLandscape(ImageTraining):
             require(all(near), rule, f"{name}={radii}, eps={self.training.attack.eps}", "add them")
 
 
-class CifarLandscape(ImageLandscape):
+class CifarLandscape(ImageLandscape, registered="image-landscape-cifar10"):
     """The same on CIFAR-10 at 8/255 with ResNet-9, narrow at `cpu`.
 
     The paper's 15 epochs of 50 000 images are thousands of updates; 15 epochs of what a CPU can do are a few hundred, which fit nothing. So `cpu` takes

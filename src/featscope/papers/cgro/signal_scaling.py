@@ -209,5 +209,6 @@ EXPERIMENTS = (
         spec=SignalScaling,
         run=run_scaling,
         takes={"quick": "10 s", "cpu": "70 s", "paper": "15 min"},
+        counts_diverged=True,
     ),
 )

@@ -10,7 +10,6 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from featscope.core.errors import require
 from featscope.core.store import Folder, Json, Part, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.signal_descent import (
@@ -205,6 +204,7 @@ def verify(spec: SignalStages, instance: Instance, folder: Folder) -> float:
     step = side_by_side(recursion, descent)
     keep = folder.part("verify")
     done = trajectory(step, start, spec.verify_steps, gaps, every, runs=spec.seeds[:1], keep=keep)
+    done.healthy("descent beside the recursion", "lower learning_rate")
     return max(float(max(row["gap_u"], row["gap_v"])) for row in done.rows)
 
 
@@ -249,8 +249,7 @@ def train(spec: SignalStages, keep: Part, stop: Callable[[Components, int], bool
     if opening is not None:
         trajectory(step, start, min(spec.every, spec.steps), observe, 1, runs=spec.seeds, keep=opening)
     done = trajectory(step, start, spec.steps, observe, spec.every, runs=spec.seeds, keep=keep, stop=stop)
-    alive = [seed for seed in spec.seeds if str(seed) not in done.diverged]
-    require(len(alive) == len(spec.seeds), "training left the finite numbers", f"seeds {list(done.diverged)}", "lower learning_rate")
+    done.healthy("the recursions", "lower learning_rate")
     end = done.rows[-1]["step"]
     return Trained(instance, kernel, [row for row in done.rows if row["step"] == end], done.state)
 

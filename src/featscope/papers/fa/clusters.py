@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Self, TypeVar
 
 import torch
 from pydantic import Field, model_validator
@@ -12,7 +13,8 @@ from torch import Tensor
 
 from featscope.core.errors import require
 from featscope.core.frozen import Value
-from featscope.core.store import Folder
+from featscope.core.health import Diverged
+from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, binary_step, fine_step, start_binary, start_fine
 from featscope.dynamics.cluster_observables import Watch
@@ -22,6 +24,8 @@ from featscope.laws.clusters import ClusterBatch, Clusters, Draw, Hyper
 from featscope.nets import multiclass, two_layer
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer
+
+R = TypeVar("R")
 
 
 class Training(Value):
@@ -132,4 +136,20 @@ def train(spec: Spec, law: Clusters, training: Training, seed: int, folder: Fold
         every,
         keep=folder.part(f"fine{label}-{seed}") if folder else None,
     )
+    for name, record in (("binary", binary), ("fine", fine)):
+        record.healthy(f"{name} network, seed {seed}", "lower training.learning_rate")
     return Trained(law, training, seed, drawn, binary.state, fine.state)
+
+
+def each_healthy(seeds: Sequence[int], measure: Callable[[int], R]) -> tuple[list[R], Json]:
+    """What ``measure`` gives for every seed whose training stays with the numbers, and a note of the seeds that did not; none left is an error."""
+    found: list[R] = []
+    lost: dict[str, str] = {}
+    for seed in seeds:
+        try:
+            found.append(measure(seed))
+        except Diverged as error:
+            lost[str(seed)] = str(error)
+            if len(lost) == len(seeds):
+                raise
+    return found, {"diverged": lost} if lost else {}

@@ -16,7 +16,7 @@ from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.clusters import Clusters
 from featscope.nets import two_layer
 from featscope.nets.two_layer import TwoLayer
-from featscope.papers.fa.clusters import ClusterSpec, Training, right
+from featscope.papers.fa.clusters import ClusterSpec, Training, each_healthy, right
 from featscope.papers.fa.clusters_figures import QUICK
 
 
@@ -64,6 +64,7 @@ def _one(spec: AblationSpec, law: Clusters, training: Training, seed: int, folde
         max(spec.every, 1),
         keep=folder.part(f"run-{label}"),
     )
+    done.healthy(f"{name}, seed {seed}", "lower training.learning_rate")
     table = cosines(drawn.features, done.state.w)
     same = (law.signs(a.dtype)[:, None] * a[None, :]) > 0
     test = law.sample(spec.test_points, stream(seed, "data", "test"), drawn.features.shape[1], spec.torch_dtype)
@@ -83,11 +84,17 @@ def run_ablations(spec: AblationSpec, folder: Folder) -> Json:
         for value, law, training in settings:
             key = law.model_dump_json() + training.model_dump_json()
             name = names.setdefault(key, f"{sweep}-{value:g}")
-            per_seed = [known.get(f"{name}/{s}") or _one(spec, law, training, s, folder, name) for s in spec.seeds]
-            known.update({f"{name}/{s}": facts for s, facts in zip(spec.seeds, per_seed)})
-            lines.append({"value": value, "setting": name, **_average(per_seed)})
+            if name not in known:
+                known[name] = _settle(spec, law, training, folder, name)
+            lines.append({"value": value, "setting": name, **known[name]})
         summary[sweep] = lines
     return {"sweeps": summary, "order": list(summary)}
+
+
+def _settle(spec: AblationSpec, law: Clusters, training: Training, folder: Folder, name: str) -> Json:
+    """The means of one setting over its healthy seeds."""
+    rows, lost = each_healthy(spec.seeds, lambda seed: _one(spec, law, training, seed, folder, name))
+    return {**_average(rows), **lost}
 
 
 def _average(rows: Sequence[Json]) -> Json:

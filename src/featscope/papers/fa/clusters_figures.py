@@ -21,7 +21,7 @@ from featscope.laws.cluster_checks import assumptions
 from featscope.laws.clusters import ClusterBatch
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import in_span, span
-from featscope.papers.fa.clusters import ClusterSpec, Trained, train
+from featscope.papers.fa.clusters import ClusterSpec, Trained, each_healthy, train
 from featscope.papers.fa.sphere_gap import sphere_gap
 
 QUICK: Overrides = {"d": 300, "n": 200, "learning_rate": 0.01, "seeds": [0], "test_points": 60}
@@ -60,8 +60,8 @@ def class_block(done: Trained) -> Tensor:
 
 def run_fig2(spec: Fig2Spec, folder: Folder) -> Json:
     """Train both networks for each seed and read the heat maps off."""
-    per_seed = []
-    for seed in spec.seeds:
+
+    def measure(seed: int) -> dict[str, Any]:
         done = train(spec, spec.law, spec.training, seed, folder, spec.every)
         binary, fine = tables(done)
         clean = done.clean(done.test(spec.test_points))
@@ -73,8 +73,10 @@ def run_fig2(spec: Fig2Spec, folder: Folder) -> Json:
         row |= {"sphere_bound": above, "sphere_found": found}
         row |= {f"binary_{key}": value for key, value in inside.items()} | {f"fine_{key}": value for key, value in diagonal.items()}
         folder.add(f"table-{seed}", [row], {"binary": binary, "fine": fine})
-        per_seed.append(row)
-    return {**fig2_summary(per_seed), "unmet": unmet(assumptions(spec.law, spec.training.hyper))}
+        return row
+
+    per_seed, lost = each_healthy(spec.seeds, measure)
+    return {**fig2_summary(per_seed), **lost, "unmet": unmet(assumptions(spec.law, spec.training.hyper))}
 
 
 def fig2_summary(rows: Sequence[dict[str, Any]]) -> Json:
@@ -136,8 +138,8 @@ def curve(radii: Tensor, at: Sequence[float]) -> list[float]:
 def run_fig3(spec: Fig3Spec, folder: Folder) -> Json:
     """Train, then find every test point's radius; the curves are counts of radii."""
     curves: dict[str, list[list[float]]] = {}
-    facts = []
-    for seed in spec.seeds:
+
+    def measure(seed: int) -> Json:
         done = train(spec, spec.law, spec.training, seed, folder, spec.every)
         batch = done.test(spec.test_points)
         exact, found = attack_all(spec, done, batch)
@@ -149,13 +151,16 @@ def run_fig3(spec: Fig3Spec, folder: Folder) -> Json:
         folder.add(f"radii-{seed}", rows, _evidence(done, batch, exact, spec.kept_points))
         for key, value in found.items():
             curves.setdefault(key, []).append(curve(value, spec.radii))
-        facts.append(_facts(seed, exact, found, done.clean(batch)))
+        return _facts(seed, exact, found, done.clean(batch))
+
+    facts, lost = each_healthy(spec.seeds, measure)
     mean = {key: [sum(column) / len(column) for column in zip(*lines)] for key, lines in curves.items()}
     return {
         "radii": list(spec.radii),
         "binary": {"exact": mean["binary_exact"], "own_loss": mean["binary_own_loss"]},
         "fine": {key: mean[f"fine_{key}"] for key in ("own_loss", "readout", "certified", "own_loss_last")},
         "by_seed": facts,
+        **lost,
         "unmet": unmet(assumptions(spec.law, spec.training.hyper)),
         "note": "on the 2-class network the margin and the own loss have the same normalised gradient: own_loss is both attacks",
     }

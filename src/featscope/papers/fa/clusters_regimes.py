@@ -29,6 +29,8 @@ from featscope.nets.two_layer import span
 from featscope.papers.fa.clusters import Trained, Training
 from featscope.papers.fa.sphere_gap import sphere_gap
 
+#: What of a flow's state may be as large as it likes.
+CLOCKS = ("time", "calls")
 #: Literal steps of descent before the flow.
 WARM = 2
 
@@ -84,9 +86,11 @@ def _flow(
         return {"seed": float(seed), "time": float(state.time), "calls": float(state.calls), **seen}
 
     state = begin(start.w, start.b, start.c, 0.0, eta)
-    state = trajectory(descend, state, WARM, observe, 1, keep=folder.part(f"start-{name}-{seed}")).state
-    step = flow_step(field, end, spec.tolerance)
-    return trajectory(step, state, 100_000, observe, spec.every, keep=folder.part(f"{name}-{seed}"), stop=finished(end)).state
+    warm = trajectory(descend, state, WARM, observe, 1, keep=folder.part(f"start-{name}-{seed}"), clocks=CLOCKS)
+    step, part = flow_step(field, end, spec.tolerance), folder.part(f"{name}-{seed}")
+    state = warm.healthy(f"{name}, seed {seed}", "lower tolerance").state
+    done = trajectory(step, state, 100_000, observe, spec.every, keep=part, stop=finished(end), clocks=CLOCKS)
+    return done.healthy(f"{name}, seed {seed}", "lower tolerance").state
 
 
 def run_regime(spec: RegimeSpec, folder: Folder) -> Json:

@@ -194,7 +194,7 @@ def train_head(spec: ImageEmbeddings, task: Task, net: str, kind: Kind, seed: in
             return {"time": float(before + t), **seen, **{key: shown[key] for key in ("own", "half", "other")}}
 
         part = folder.part(f"{net}-{kind}-{stage}-{seed}")
-        ended = trajectory(step, state, steps - done, look, heads.every, keep=part).state
+        ended = trajectory(step, state, steps - done, look, heads.every, keep=part).healthy(part.name, "lower heads.learning_rate").state
         # Tensors read from a file lie differently in memory, which moves the last digit of a product: copies do not.
         state = Descent(*(t.clone() for t in ended))
         found[stage], done = state.w, steps
