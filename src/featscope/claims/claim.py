@@ -14,7 +14,7 @@ from typing import Any
 
 from featscope.core.rules import BEND, CONSTANT, MUCH, SAME, SMALL
 from featscope.core.stats import Interval, exponent
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 
 __all__ = [
     "BEND",

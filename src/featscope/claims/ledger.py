@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import fields
-from multiprocessing import get_context
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-import polars as pl
-import torch
-
 from featscope.claims.claim import Claim, Reading, Verdict
+from featscope.claims.registry import claim as claim_of
 from featscope.claims.registry import claims as all_claims
 from featscope.core.conditions import Condition, unmet
 from featscope.core.errors import BadInput, unknown
-from featscope.core.store import Progress, Run, Silent, Store, canonical
-from featscope.experiments.registry import experiment, experiments, rooms
-from featscope.experiments.spec import Spec, identity, resolve, run
+from featscope.core.store import CONDITIONS, Progress, Store
+from featscope.experiments.registry import experiment, rooms
+from featscope.experiments.run import Run
+from featscope.experiments.runner import run, run_all
+from featscope.experiments.spec import Request, request
 from featscope.images.datasets import is_there
 
-Entry = dict[str, Any]
+
+@dataclass(frozen=True)
+class Line:
+    """One reading of one claim with its verdict, the number that decided it, the bound it was held to, and the evidence."""
+
+    id: str
+    paper: str
+    reference: str
+    statement: str
+    reading: str
+    reads: str
+    verdict: str
+    value: float | None
+    bound: float | None
+    evidence: Mapping[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """The line as a JSON object."""
+        return asdict(self)
 
 
 def data_of(claim: Claim) -> list[str]:
@@ -37,15 +52,11 @@ def lacks(claim: Claim) -> list[str]:
 
 
 def select(ids: Sequence[str], paper: str | None, images: bool = False) -> list[Claim]:
-    """Return the claims of these ids, of one paper if named; without ids, all on synthetic data, and with ``images`` also those whose data is there."""
+    """The claims of these ids, of one paper if named; without ids, all on synthetic data, and with ``images`` also those whose data is there."""
     if paper is not None and paper not in rooms():
         raise unknown("paper", paper, rooms())
-    for name in ids:
-        if name not in all_claims():
-            raise unknown("claim", name, all_claims())
-    chosen = (
-        [all_claims()[name] for name in ids] if ids else [c for c in all_claims().values() if not data_of(c) or (images and not lacks(c))]
-    )
+    usual = (c for c in all_claims().values() if not data_of(c) or (images and not lacks(c)))
+    chosen = [claim_of(name) for name in ids] if ids else list(usual)
     chosen = [claim for claim in chosen if paper is None or claim.paper == paper]
     if not chosen:
         raise BadInput("no claim is left", f"claims={list(ids)}, paper={paper}", "name claims of that paper")
@@ -53,76 +64,34 @@ def select(ids: Sequence[str], paper: str | None, images: bool = False) -> list[
 
 
 def unmet_conditions(run: Run) -> list[str]:
-    """Conditions that the run's law does not meet, with numbers, where the run recorded its law's check as part `law`."""
+    """Conditions that the run's law does not meet, with their numbers."""
     names = [field.name for field in fields(Condition)]
-    if not set(names) <= set(run.rows.columns):
-        return []
-    rows = run.rows.filter(pl.col("part") == "law").select(names).to_dicts()
-    return unmet([Condition(**row) for row in rows])
+    rows = run.part(CONDITIONS)
+    return unmet([Condition(**row) for row in rows.select(names).to_dicts()]) if rows.height else []
 
 
-def counts_diverged(run: Run) -> bool:
-    """Whether the run's rows themselves count what diverged."""
-    return run.experiment in experiments() and experiments()[run.experiment].counts_diverged
+def requests(reading: Reading, profile: str) -> dict[str, Request]:
+    """The runs that a reading needs, by its own labels."""
+    return {label: request(experiment(need.experiment), profile, need.overrides) for label, need in reading.needs.items()}
 
 
-def entry(claim: Claim, reading: Reading, runs: dict[str, Run]) -> Entry:
+def judge(claim: Claim, reading: Reading, runs: Mapping[str, Run]) -> Line:
     """Judge one reading and return its line of the ledger."""
     finding = reading.judge(runs)
     missed = sorted({text for r in runs.values() for text in unmet_conditions(r)} | set(finding.evidence.get("unmet", [])))
     evidence = {**finding.evidence, **({"unmet": missed} if missed else {}), "runs": {label: r.path.name for label, r in runs.items()}}
-    verdict, lost = finding.verdict, {label: r.diverged for label, r in runs.items() if r.diverged and not counts_diverged(r)}
+    verdict, lost = finding.verdict, {label: r.diverged for label, r in runs.items() if _left_out(r)}
     if lost:
         # What is left of the seeds may be those that the statement likes.
         evidence |= {"diverged": lost, "verdict_without_them": verdict.value}
         verdict = Verdict.INCONCLUSIVE if verdict in (Verdict.HOLDS, Verdict.FAILS) else verdict
-    return {
-        "id": claim.id,
-        "paper": claim.paper,
-        "reference": claim.reference,
-        "statement": claim.statement,
-        "reading": reading.name,
-        "reads": reading.text,
-        "verdict": verdict.value,
-        "value": finding.value,
-        "bound": finding.bound,
-        "evidence": evidence,
-    }
+    stated = (claim.id, claim.paper, claim.reference, claim.statement, reading.name, reading.text)
+    return Line(*stated, verdict.value, finding.value, finding.bound, evidence)
 
 
-def needed(claims: Sequence[Claim], profile: str) -> dict[str, tuple[str, Spec]]:
-    """The distinct runs that the claims read: identity → experiment and spec, in the order of the claims."""
-    plans: dict[str, tuple[str, Spec]] = {}
-    for claim in claims:
-        for reading in claim.readings:
-            for need in reading.needs.values():
-                plan = experiment(need.experiment)
-                spec = resolve(plan, profile, need.overrides)
-                plans.setdefault(canonical(identity(plan, spec)), (plan.name, spec))
-    return plans
-
-
-def _job(name: str, spec: Spec, root: Path) -> Path:
-    """Run one experiment in a worker process with one thread."""
-    torch.set_num_threads(1)
-    return run(experiment(name), spec, Store(root)).path
-
-
-def make_runs(plans: Sequence[tuple[str, Spec]], store: Store, progress: Progress, jobs: int, on_run: Callable[[Run], None]) -> None:
-    """Make the runs that are not in the store, ``jobs`` at a time; a run that exists is reported too."""
-    if jobs <= 1 or len(plans) <= 1:
-        for name, spec in plans:
-            on_run(run(experiment(name), spec, store, progress))
-        return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(_job, name, spec, store.root) for name, spec in plans]
-        try:
-            for done, future in enumerate(as_completed(waiting), start=1):
-                on_run(Run(future.result()))
-                progress.report("runs", done, len(plans), {})
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+def _left_out(run: Run) -> bool:
+    """Whether runs diverged that the rows do not count themselves."""
+    return bool(run.diverged) and not experiment(run.experiment).counts_diverged
 
 
 def check(
@@ -132,14 +101,9 @@ def check(
     progress: Progress | None = None,
     on_run: Callable[[Run], None] | None = None,
     jobs: int = 1,
-) -> Iterator[Entry]:
+) -> Iterator[Line]:
     """Run what the claims need and is not in the store, and yield the ledger line by line."""
-    plans = needed(claims, profile)
-    make_runs(list(plans.values()), store, progress or Silent(), jobs, on_run or (lambda _: None))
-    for claim in claims:
-        for reading in claim.readings:
-            runs = {}
-            for label, need in reading.needs.items():
-                plan = experiment(need.experiment)
-                runs[label] = run(plan, resolve(plan, profile, need.overrides), store)
-            yield entry(claim, reading, runs)
+    readings = [(claim, reading, requests(reading, profile)) for claim in claims for reading in claim.readings]
+    run_all([wanted for _, _, needs in readings for wanted in needs.values()], store, progress, jobs, on_run)
+    for claim, reading, needs in readings:
+        yield judge(claim, reading, {label: run(wanted, store) for label, wanted in needs.items()})

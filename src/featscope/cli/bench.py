@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from featscope.cli.main.console import JsonOption, out, print_json
+from featscope.cli.console import JsonOption, out, print_json
 
 
 def bench(

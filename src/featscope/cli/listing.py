@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from featscope.cli.main.console import JsonOption, out, print_json
+from featscope.cli.console import JsonOption, out, print_json
 
 
 def list_(as_json: JsonOption = False) -> None:

@@ -22,6 +22,7 @@ class Column(str):
     meaning: str
 
     def __new__(cls, name: str, meaning: str) -> Column:
+        """The name as text, with its meaning."""
         made = super().__new__(cls, name)
         made.meaning = meaning
         return made

@@ -39,17 +39,26 @@ class Value(BaseModel):
         return type(self)(**{**dict(self), **changes})
 
 
-_NAMES: dict[str, str] = {}
+_CLASSES: dict[str, type[BaseModel]] = {}
 
 
-def _register(cls: type, name: str | None) -> str | None:
+def registered(name: str) -> type[BaseModel]:
+    """The class of a registered name."""
+    if name not in _CLASSES:
+        raise BadInput("no class has this registered name here", name, "import the module that defines it first")
+    return _CLASSES[name]
+
+
+def _register(cls: type[BaseModel], name: str | None) -> str | None:
     """Keep ``name`` for this class; the same class defined again, as in a notebook, keeps it."""
     if name is None:
         return None
     place = f"{cls.__module__}.{cls.__qualname__}"
     require(bool(name), "a registered name must not be empty", f"{cls.__name__}: {name!r}", "give a word or two")
-    taken = _NAMES.setdefault(name, place)
+    other = _CLASSES.get(name, cls)
+    taken = f"{other.__module__}.{other.__qualname__}"
     require(taken == place, "a registered name belongs to one class", f"{name!r} is {taken}", f"register {cls.__name__} under another name")
+    _CLASSES[name] = cls
     return name
 
 

@@ -15,7 +15,7 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -28,12 +28,16 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from featscope.core.errors import BadInput, FeatscopeError
+from featscope.core.conditions import Condition
+from featscope.core.errors import BadInput, FeatscopeError, nearest
 from featscope.core.health import without_gaps
 
 FORMAT = 1
 Rows = list[dict[str, Any]]
 Json = dict[str, Any]
+Label = int | float | str
+#: the part that holds the conditions of a run's law
+CONDITIONS = "conditions"
 
 
 class Progress(Protocol):
@@ -80,6 +84,12 @@ def read_json(path: Path) -> Any:
         raise _damaged(path, error) from None
 
 
+def labelled(name: str, labels: Mapping[str, Label]) -> str:
+    """A part's name with its labels: `training[seed=0,method=standard]`."""
+    inner = ",".join(f"{key}={value}" for key, value in labels.items())
+    return f"{name}[{inner}]" if inner else name
+
+
 def table(rows: Rows) -> pl.DataFrame:
     """Rows as a data frame; columns that only some rows have are null elsewhere."""
     return pl.DataFrame(rows, infer_schema_length=None, strict=False)
@@ -124,15 +134,21 @@ class Saved:
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a run that is being written, for example the standard training of a comparison."""
+    """One part of a run that is being written, for example the training of one seed: a name, and labels that become columns of its rows."""
 
     home: Path
     name: str
+    labels: Mapping[str, Label] = field(default_factory=dict)
     progress: Progress = field(default_factory=Silent)
 
     @property
+    def key(self) -> str:
+        """Name and labels as one text, for files and tensors: `training[seed=0]`."""
+        return labelled(self.name, self.labels)
+
+    @property
     def _pointer(self) -> Path:
-        return self.home / f"{self.name}.json"
+        return self.home / f"{self.key}.json"
 
     def load(self) -> Saved | None:
         """Return what was saved last, or None."""
@@ -145,18 +161,21 @@ class Part:
 
     def save(self, step: int, done: bool, rows: Rows, tensors: Mapping[str, Tensor], notes: Mapping[str, Any] | None = None) -> None:
         """Write rows and tensors beside the old ones, then move the pointer to them."""
-        folder = self.home / f"{self.name}.{step}{'.done' if done else ''}"
+        folder = self.home / f"{self.key}.{step}{'.done' if done else ''}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         _write_data(folder, table(rows), tensors)
         old = read_json(self._pointer)["folder"] if self._pointer.exists() else None
-        write_json(self._pointer, {"folder": folder.name, "step": step, "done": done, "notes": dict(notes or {})})
+        write_json(self._pointer, {**self._place(), "folder": folder.name, "step": step, "done": done, "notes": dict(notes or {})})
         if old and old != folder.name:
             shutil.rmtree(self.home / old, ignore_errors=True)
 
+    def _place(self) -> Json:
+        return {"name": self.name, "labels": dict(self.labels)}
+
     def report(self, step: int, steps: int, facts: Mapping[str, float]) -> None:
         """Pass progress on."""
-        self.progress.report(self.name, step, steps, facts)
+        self.progress.report(self.key, step, steps, facts)
 
 
 @dataclass
@@ -165,63 +184,78 @@ class Folder:
 
     place: Path
     progress: Progress
-    spec: Json
+    identity: Json
+    #: finished runs that the experiment said it needs, by its own labels
+    needed: dict[str, StoredRun] = field(default_factory=dict)
     started: float = field(default_factory=time.time)
-
-    @property
-    def store(self) -> Store:
-        """The store that the run is in, for runs that need other runs."""
-        return Store(self.place.parent.parent)
 
     @property
     def partial(self) -> Path:
         """Where the run is until it is complete."""
         return self.place.with_name(self.place.name + ".partial")
 
-    def part(self, name: str) -> Part:
-        """Return the part of that name; `/` separates levels."""
-        return Part(self.partial / "parts", name.replace("/", "-"), self.progress)
+    def part(self, name: str, **labels: Label) -> Part:
+        """Return the part of that name; labels (``seed=0``) tell parts of one name apart and become columns of their rows."""
+        return Part(self.partial / "parts", name, labels, self.progress)
 
-    def add(self, name: str, rows: Rows, tensors: Mapping[str, Tensor] | None = None) -> None:
+    def add(self, name: str, rows: Rows, tensors: Mapping[str, Tensor] | None = None, **labels: Label) -> None:
         """Save a part that was made in one go."""
-        self.part(name).save(0, True, rows, tensors or {})
+        self.part(name, **labels).save(0, True, rows, tensors or {})
 
-    def _parts(self) -> Iterator[tuple[str, Saved]]:
+    def once(self, name: str, make: Callable[[], tuple[Rows, Mapping[str, Tensor]]], **labels: Label) -> Saved:
+        """The part as an interrupted run left it whole, or as ``make`` makes it now."""
+        part = self.part(name, **labels)
+        if (saved := part.load()) is None or not saved.done:
+            part.save(0, True, *make())
+            saved = part.load()
+        assert saved is not None
+        return saved
+
+    def conditions(self, found: Sequence[Condition]) -> None:
+        """Record the assumptions of the run's law with their numbers; the ledger shows those that are not met."""
+        self.add(CONDITIONS, [condition.as_json() for condition in found])
+
+    def drop(self) -> None:
+        """Take away what was begun."""
+        shutil.rmtree(self.partial, ignore_errors=True)
+
+    def _parts(self) -> Iterator[tuple[Part, Saved]]:
         for pointer in sorted((self.partial / "parts").glob("*.json")):
-            saved = Part(pointer.parent, pointer.stem).load()
-            if saved is not None:
-                yield pointer.stem, saved
+            place = read_json(pointer)
+            part = Part(pointer.parent, place["name"], place["labels"])
+            if (saved := part.load()) is not None:
+                yield part, saved
 
-    def finish(self, summary: Json, facts: Mapping[str, Any]) -> Run:
+    def finish(self, summary: Json, facts: Mapping[str, Any]) -> StoredRun:
         """Gather the parts, write summary and manifest, and move the folder to its final place."""
         frames, tensors, notes = [], {}, {}
-        for name, saved in self._parts():
-            frames.append(table([{"part": name, **row} for row in saved.rows]))
-            tensors.update({f"{name}/{key}": t for key, t in saved.tensors.items()})
+        for part, saved in self._parts():
+            frames.append(table([{"part": part.name, **part.labels, **row} for row in saved.rows]))
+            tensors.update({f"{part.key}/{key}": t for key, t in saved.tensors.items()})
             if saved.notes:
-                notes[name] = saved.notes
+                notes[part.key] = saved.notes
         summary, gaps = without_gaps(summary)
         if gaps:
             notes["summary"] = {"not finite, written as null": gaps}
         filled = [frame for frame in frames if frame.width]
         rows = pl.concat(filled, how="diagonal_relaxed") if filled else pl.DataFrame()
         _write_data(self.partial, rows, tensors)
-        write_json(self.partial / "spec.json", self.spec)
+        write_json(self.partial / "spec.json", self.identity)
         write_json(self.partial / "summary.json", summary)
         write_json(self.partial / "manifest.json", {**_environment(), **facts, "notes": notes, **self._clock()})
         shutil.rmtree(self.partial / "parts", ignore_errors=True)
         if self.place.exists():
             shutil.rmtree(self.place)
         self.partial.rename(self.place)
-        return Run(self.place)
+        return StoredRun(self.place)
 
     def _clock(self) -> Json:
         return {"started": self.started, "wall_seconds": round(time.time() - self.started, 2), "finished": True}
 
 
 @dataclass(frozen=True)
-class Run:
-    """A finished run, read only."""
+class StoredRun:
+    """A finished run as files, read only; with settings of the experiment's type it is an `experiments.run.Run`."""
 
     path: Path
 
@@ -233,7 +267,7 @@ class Run:
         return found
 
     @cached_property
-    def spec(self) -> Json:
+    def identity(self) -> Json:
         """`experiment`, `revision` and the resolved `spec`."""
         return self._object("spec.json", "experiment", "spec")
 
@@ -266,12 +300,22 @@ class Run:
     @property
     def experiment(self) -> str:
         """The experiment's name."""
-        return str(self.spec["experiment"])
+        return str(self.identity["experiment"])
 
-    def part(self, name: str) -> pl.DataFrame:
-        """The rows of one part, without the columns that the part does not have."""
-        rows = self.rows.filter(pl.col("part") == name.replace("/", "-"))
-        return rows.select([c for c in rows.columns if rows[c].null_count() < max(rows.height, 1)])
+    def part(self, name: str, **labels: Label) -> pl.DataFrame:
+        """The rows of one part, or of those of its rows that have these labels, without the columns that the part does not have."""
+        rows = self.rows.filter(pl.col("part") == name)
+        rows = rows.select([c for c in rows.columns if rows[c].null_count() < max(rows.height, 1)])
+        for key, value in labels.items():
+            rows = rows.filter(pl.col(key) == value)
+        return rows
+
+    def tensor(self, part: str, name: str, **labels: Label) -> Tensor:
+        """One tensor of a part."""
+        key = f"{labelled(part, labels)}/{name}"
+        if key not in self.tensors:
+            raise BadInput("no such tensor in the run", f"{key} in {self.path}", nearest(key, self.tensors))
+        return self.tensors[key]
 
 
 @dataclass(frozen=True)
@@ -280,19 +324,19 @@ class Store:
 
     root: Path
 
-    def place(self, spec: Json) -> Path:
+    def place(self, identity: Json) -> Path:
         """Where the run of this spec is or will be."""
-        return self.root / str(spec["experiment"]) / digest(spec)
+        return self.root / str(identity["experiment"]) / digest(identity)
 
-    def find(self, spec: Json) -> Run | None:
-        """Return the finished run of this spec, or None."""
-        place = self.place(spec)
-        return Run(place) if (place / "manifest.json").exists() else None
+    def find(self, identity: Json) -> StoredRun | None:
+        """Return the finished run of this identity, or None."""
+        place = self.place(identity)
+        return StoredRun(place) if (place / "manifest.json").exists() else None
 
     @contextlib.contextmanager
-    def write(self, spec: Json, progress: Progress, fresh: bool = False, wait: bool = False) -> Iterator[Folder]:
+    def write(self, identity: Json, progress: Progress, fresh: bool = False, wait: bool = True) -> Iterator[Folder]:
         """Open the spec's folder for writing, resuming what an interrupted run left unless ``fresh``; ``wait`` for another that writes it."""
-        folder = Folder(self.place(spec), progress, spec)
+        folder = Folder(self.place(identity), progress, identity)
         folder.place.parent.mkdir(parents=True, exist_ok=True)
         with _locked(folder.place.with_name(folder.place.name + ".lock"), wait):
             if fresh:
@@ -300,17 +344,13 @@ class Store:
             (folder.partial / "parts").mkdir(parents=True, exist_ok=True)
             yield folder
 
-    def runs(self) -> list[Run]:
-        """All finished runs, by path."""
-        return find_runs(self.root)
 
-
-def find_runs(root: Path) -> list[Run]:
+def find_stored(root: Path) -> list[StoredRun]:
     """All finished runs at or below ``root``, by path."""
     if not root.is_dir():
         raise BadInput("not a folder", str(root), "give the folder of a run, or one that holds runs")
     found = (path.parent for path in sorted(root.rglob("manifest.json")))
-    return [Run(path) for path in found if not path.name.endswith(".partial")]
+    return [StoredRun(path) for path in found if not path.name.endswith(".partial")]
 
 
 @contextlib.contextmanager

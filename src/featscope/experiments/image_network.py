@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from featscope.core.errors import require
-from featscope.core.store import Folder, Json, Run
+from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trained, Trainer, TrainingSpec, place
 from featscope.dynamics.schedules import Ramp, Schedule
+from featscope.experiments.run import Run
 from featscope.experiments.spec import Experiment, Spec
 from featscope.experiments.spec import run as run_experiment
 from featscope.images.datasets import ImageBatch, Split, load

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
-import shutil
+import operator
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
 import torch
 from pydantic import BaseModel, field_validator
 
+from featscope.core.columns import Columns
 from featscope.core.errors import BadInput, require, unknown
-from featscope.core.frozen import Value, other_types, plain
-from featscope.core.store import Folder, Json, Progress, Run, Silent, Store
+from featscope.core.frozen import Value, other_types, plain, registered
+from featscope.core.store import Folder, Json, canonical
 
 Profile = Literal["quick", "cpu", "paper"]
 PROFILES: tuple[str, ...] = ("quick", "cpu", "paper")
 Overrides = Mapping[str, Any]
+
+
+class Settled(Protocol):
+    """What has settings: a finished run."""
+
+    @property
+    def settings(self) -> Spec:
+        """The resolved spec."""
+        ...
 
 
 class Spec(Value):
@@ -39,6 +52,13 @@ class Spec(Value):
         require(min(seeds) >= 0, "seeds must not be negative", f"seeds={seeds}", "use 0, 1, 2, …")
         return seeds
 
+    @classmethod
+    def of(cls, run: Settled) -> Self:
+        """The settings of a run of this experiment, with their type."""
+        found = run.settings
+        require(isinstance(found, cls), f"the run's settings are not {cls.__name__}", type(found).__name__, "give a run of that experiment")
+        return cast(Self, found)
+
     @property
     def torch_dtype(self) -> torch.dtype:
         """The dtype as torch's."""
@@ -46,6 +66,10 @@ class Spec(Value):
 
 
 T = TypeVar("T", bound=Spec)
+
+
+def _nothing(spec: Spec) -> Mapping[str, Request]:
+    return {}
 
 
 @dataclass(frozen=True)
@@ -62,6 +86,10 @@ class Experiment(Generic[T]):
     needs_data: tuple[str, ...] = field(default=())
     #: whether its rows say themselves which runs diverged, so that judges have counted them
     counts_diverged: bool = False
+    #: the runs that it reads, by labels of its own
+    needs: Callable[[T], Mapping[str, Request]] = field(default=_nothing)
+    #: part → the columns that it writes there
+    columns: Mapping[str, type[Columns]] = field(default_factory=dict)
 
 
 def refuse_unused(spec: Spec, reason: str, *keys: str) -> None:
@@ -146,18 +174,46 @@ def identity(experiment: Experiment[Any], spec: Spec) -> Json:
     return {**who, "types": types} if types else who
 
 
-def run(experiment: Experiment[T], spec: T, store: Store, progress: Progress | None = None, force: bool = False, wait: bool = False) -> Run:
-    """Return the finished run of this spec, running it if it is not in the store; ``wait`` for another process that runs it."""
-    who = identity(experiment, spec)
-    found = None if force else store.find(who)
-    if found is not None:
-        return found
-    with store.write(who, progress or Silent(), fresh=force, wait=wait) as folder:
-        if wait and (found := store.find(who)) is not None:
-            shutil.rmtree(folder.partial)
-            return found
-        summary = experiment.run(spec, folder)
-        return folder.finish(summary, {"seeds": list(spec.seeds), "radii": radii(who["spec"])})
+@dataclass(frozen=True)
+class Request:
+    """An experiment with settings: a run that somebody asks for."""
+
+    experiment: Experiment[Any]
+    spec: Spec
+
+    @cached_property
+    def identity(self) -> Json:
+        """What the run is found by."""
+        return identity(self.experiment, self.spec)
+
+    @property
+    def key(self) -> str:
+        """The identity as text."""
+        return canonical(self.identity)
+
+    def needs(self) -> Mapping[str, Request]:
+        """The runs that this one reads."""
+        return self.experiment.needs(self.spec)
+
+
+def request(experiment: Experiment[Any], profile: str, overrides: Overrides | None = None) -> Request:
+    """The request of an experiment in a profile with overrides."""
+    return Request(experiment, resolve(experiment, profile, overrides))
+
+
+def restore(experiment: Experiment[T], identity: Json) -> T:
+    """The spec that an identity was made of; parts of other types are made by the classes of their registered names."""
+    body = copy.deepcopy(identity["spec"])
+    model: type[BaseModel] = experiment.spec
+    for key, name in sorted(identity.get("types", {}).items(), key=lambda item: -item[0].count(".")):
+        kind = registered(name)
+        if key:
+            *levels, leaf = key.split(".")
+            place = functools.reduce(operator.getitem, levels, body)
+            place[leaf] = kind(**place[leaf])
+        else:
+            model = kind
+    return cast(T, model(**body))
 
 
 def radii(body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

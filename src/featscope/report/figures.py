@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from matplotlib.figure import Figure
 
-from featscope.core.store import Run
 from featscope.experiments.registry import rooms
+from featscope.experiments.run import Run
 
 Draw = Callable[[Run], Figure]
 

@@ -15,8 +15,9 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
 
 from featscope.core.health import told
-from featscope.core.store import Run, read_json
+from featscope.core.store import read_json
 from featscope.experiments.registry import experiments
+from featscope.experiments.run import Run
 from featscope.report.figures import figures
 
 

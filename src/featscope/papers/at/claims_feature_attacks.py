@@ -14,7 +14,7 @@ from featscope.claims.claim import CONSTANT, MUCH, SMALL, Claim, Finding, Judge,
 from featscope.claims.learned import LEARNED, TITLES, scoped, threshold
 from featscope.claims.parts import above, every
 from featscope.core.stats import mean_interval
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.at.image_feature_attacks import PRINTED
 
 

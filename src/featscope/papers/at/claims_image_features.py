@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from featscope.claims.claim import SMALL, Claim, Finding, Judge, Need, Reading, Runs, at_least, at_most, out_of_scope
 from featscope.core.stats import Interval, mean_interval
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.at.image_features import METHODS, SETS, differences
 
 #: networks are comparable to the paper's if they reach this share of its clean accuracy, and under adversarial training of its robust accuracy

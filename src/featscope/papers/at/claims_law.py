@@ -7,7 +7,7 @@ import polars as pl
 
 from featscope.claims.claim import SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_least, at_most
 from featscope.core.stats import Interval, wilson
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.at.certificates import fooled, matching_bound
 from featscope.papers.at.runs import ASSUMPTION, FIG3, MINIMA
 

@@ -24,7 +24,7 @@ from featscope.claims.claim import (
 from featscope.claims.reads import numbers
 from featscope.core.rows import last_rows
 from featscope.core.stats import Interval
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.at.runs import COORDINATE, FIG3, NOISE
 
 #: Õ(f) at one finite setting: at most f·log d.

@@ -25,7 +25,7 @@ from featscope.claims.claim import (
 )
 from featscope.claims.reads import numbers
 from featscope.core.stats import Interval, exponent, wilson
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.at.runs import SCALING
 
 FLOW = ("noiseless population data", "η = 1/poly(d), entered as the small-step limit", "σ0 = 1/√d, η̃ = d^c0")

@@ -6,7 +6,7 @@ from featscope.claims.claim import MUCH, SMALL, Claim, Finding, Judge, Need, Rea
 from featscope.claims.reads import numbers, pooled_error
 from featscope.core.rows import last_rows
 from featscope.core.stats import Interval, wilson
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.at.certificates import fooled
 from featscope.papers.at.runs import ASSUMPTION, COORDINATE, FIG3, LITERAL, MASKED, PGD_TRAINING
 

@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.at.image_feature_attacks import PAIRS, PRINTED
 from featscope.plots.style import GREY, NON_ROBUST, ROBUST, finish, panels
 

@@ -31,7 +31,7 @@ from featscope.claims.claim import (
 )
 from featscope.claims.parts import above, below, every
 from featscope.core.stats import Interval, correlations, mean_correlation, mean_interval
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.cgro.image_landscape import at_factor
 
 OVERFITTING = {"run": Need("image-overfitting")}

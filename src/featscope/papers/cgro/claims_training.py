@@ -26,7 +26,7 @@ from featscope.claims.claim import (
 from featscope.claims.parts import every, least, most, reaches, soft, spread
 from featscope.claims.reads import pooled_error
 from featscope.core.stats import Interval, exponent
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.cgro.certificates import ball_failures
 
 STAGES = {"run": Need("signal-stages")}

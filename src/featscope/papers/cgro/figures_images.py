@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.plots.style import ATTACKED, CLEAN, GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
 
 COLORS = (ROBUST, NON_ROBUST, CLEAN, ATTACKED)

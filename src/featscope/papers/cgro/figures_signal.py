@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from polars.selectors import numeric
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.plots.style import ATTACKED, CERTIFIED, CLEAN, GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, named_ticks, panels
 
 

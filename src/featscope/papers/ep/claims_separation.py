@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from featscope.claims.claim import MUCH, Claim, Finding, Judge, Need, Reading, Runs, exactly, out_of_scope
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.ep.certificates import pair_separation
 
 #: the talk prints three digits after the point

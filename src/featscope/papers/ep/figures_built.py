@@ -7,7 +7,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from polars.selectors import numeric
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.plots.style import ATTACKED, CERTIFIED, CLEAN, GREY, NON_ROBUST, ROBUST, finish, panels
 
 KINDS = {"Linf": ("ℓ∞", ROBUST), "L2-shared": ("ℓ2, shared squares", CLEAN), "L2-each": ("ℓ2, squares for each point", NON_ROBUST)}

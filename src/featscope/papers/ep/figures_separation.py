@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.plots.style import ATTACKED, CLEAN, GREY, NON_ROBUST, ROBUST, finish, panels
 
 COLORS = (ROBUST, NON_ROBUST, CLEAN, ATTACKED)

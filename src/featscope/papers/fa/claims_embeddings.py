@@ -8,7 +8,7 @@ from typing import Any
 from featscope.claims.claim import CONSTANT, Claim, Finding, Judge, Need, Runs, at_least, at_most, out_of_scope
 from featscope.claims.parts import above, spread
 from featscope.core.stats import mean_interval
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.images.catalogue import CLIP, ENCODERS
 from featscope.papers.fa.runs import claim, reading, seeds
 

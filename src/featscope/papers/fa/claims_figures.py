@@ -8,7 +8,7 @@ import numpy as np
 
 from featscope.claims.claim import CONSTANT, Claim, Finding, Judge, Runs, at_least, exactly
 from featscope.claims.parts import spread
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.fa.runs import ABLATIONS, FIG2, FIG3, certified, claim, explained, reading, seeds
 
 #: Robust accuracy read off the published Figure 3 (left) at radii; a reading is good to about PLOT in radius.

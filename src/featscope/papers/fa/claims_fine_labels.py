@@ -11,7 +11,7 @@ from featscope.claims.claim import SMALL, Claim, Finding, Judge, Need, Reading, 
 from featscope.claims.learned import TITLES, scoped, threshold
 from featscope.claims.parts import above, every
 from featscope.core.stats import mean_interval, wilson
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.fa.image_fine_labels import PAIRS, area
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from featscope.claims.claim import SAME, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly, vacuous
 from featscope.core.stats import wilson
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.fa.runs import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim, explained, reading, scoped
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3")

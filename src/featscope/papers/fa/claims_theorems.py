@@ -9,7 +9,7 @@ from typing import Any
 from featscope.claims.claim import CONSTANT, SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_most, exactly, out_of_scope, vacuous
 from featscope.claims.parts import spread
 from featscope.core.stats import Interval, wilson
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.fa.runs import (
     BUILT,
     FIG2,

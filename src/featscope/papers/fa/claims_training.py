@@ -10,7 +10,7 @@ import polars as pl
 
 from featscope.claims.claim import MUCH, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly, vacuous
 from featscope.claims.parts import spread
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.fa.runs import (
     FIG2,
     LARGER,

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.fa.claims_figures import PUBLISHED
 from featscope.plots.style import ATTACKED, CERTIFIED, CLEAN, GREY, NON_ROBUST, ROBUST, finish, panels
 

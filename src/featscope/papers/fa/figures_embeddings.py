@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.fa.figures_clusters import heat_map
 from featscope.plots.style import GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
 

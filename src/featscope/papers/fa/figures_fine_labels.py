@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.figure import Figure
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.plots.style import GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
 
 TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}

@@ -10,7 +10,7 @@ import polars as pl
 
 from featscope.claims.claim import BEND, Claim, Finding, Judge, Need, Reading, Verdict, at_least, at_most, out_of_scope
 from featscope.core.stats import Interval
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from featscope.papers.fa.certificates import verify
 from featscope.papers.fa.clusters_regimes import RegimeSpec
 
