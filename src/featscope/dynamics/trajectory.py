@@ -1,7 +1,7 @@
 """The one loop. Every dynamics — descent, recursion, flow, image epochs — is a step that this loop runs, records and resumes.
 
 A state is a NamedTuple of tensors. With ``runs`` given, every tensor has a leading axis of independent runs, and each recorded
-step gives one row for each run. A run that has left the numbers (core/health.py: overflowed or saturated) is recorded up to there and then left out.
+step gives one row for each run, with the run's labels (its seed, and what else tells it from the others) as columns. A run that has left the numbers (core/health.py: overflowed or saturated) is recorded up to there and then left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from featscope.core.errors import require, require_at_least
 from featscope.core.health import Diverged, How, ailments
-from featscope.core.store import Part, Rows
+from featscope.core.store import Label, Part, Rows
 
 CHECKPOINT_SECONDS = 20.0
 
@@ -27,6 +27,7 @@ class State(Protocol):
 
 
 S = TypeVar("S", bound=State)
+Labels = Mapping[str, Label]
 Step = Callable[[S, int], S]
 Observe = Callable[[S, int], Mapping[str, Tensor | float]]
 
@@ -48,6 +49,16 @@ class Recording(Generic[S]):
         return self
 
 
+def by_seed(seeds: Sequence[int]) -> list[Labels]:
+    """The labels of runs that differ by their seed alone."""
+    return [{"seed": seed} for seed in seeds]
+
+
+def name_of(labels: Labels) -> str:
+    """What a run is called in notes: its seed, or all its labels where the seed alone does not tell it."""
+    return str(labels["seed"]) if set(labels) == {"seed"} else ",".join(f"{key}={value}" for key, value in labels.items()) or "0"
+
+
 def _row_values(observed: Mapping[str, Tensor | float], index: int, batched: bool) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name, value in observed.items():
@@ -65,7 +76,7 @@ def trajectory(
     observe: Observe[S],
     every: int = 1,
     *,
-    runs: Sequence[int] | None = None,
+    runs: Sequence[Labels] | None = None,
     keep: Part | None = None,
     stop: Callable[[S, int], bool] | None = None,
     clocks: Sequence[str] = (),
@@ -79,6 +90,8 @@ def trajectory(
     require_at_least("steps", steps, 0)
     require_at_least("every", every, 1)
     require(runs is None or len(runs) > 0, "a trajectory needs at least one run", "runs=()", "give at least one seed")
+    labels: Sequence[Labels] = runs if runs is not None else [{}]
+    names = [name_of(label) for label in labels]
     rows: Rows = []
     diverged: dict[str, int] = {}
     how: dict[str, How] = {}
@@ -93,17 +106,15 @@ def trajectory(
             return Recording(rows, state, diverged, how)
 
     def record(t: int) -> None:
-        names = list(runs) if runs else [0]
         watched = [tensor for name, tensor in state._asdict().items() if name not in clocks]
         for name, ailment in zip(names, ailments(watched, len(names)), strict=True):
-            if ailment is not None and str(name) not in diverged:
-                diverged[str(name)], how[str(name)] = t, ailment
+            if ailment is not None and name not in diverged:
+                diverged[name], how[name] = t, ailment
         if len(diverged) == len(names):
             return
         observed = observe(state, t)
-        for index, name in enumerate(names):
-            if str(name) not in diverged:
-                label = {"run": name} if runs is not None else {}
+        for index, (name, label) in enumerate(zip(names, labels, strict=True)):
+            if name not in diverged:
                 rows.append({"step": t, **label, **_row_values(observed, index, runs is not None)})
         if keep:
             facts = {k: v for k, v in rows[-1].items() if isinstance(v, float)} if rows else {}
@@ -118,7 +129,7 @@ def trajectory(
         due = t % every == 0 or t == steps
         if due and not (saved is not None and t == start):
             record(t)
-            if len(diverged) == (len(runs) if runs else 1) or (stop is not None and stop(state, t)):
+            if len(diverged) == len(names) or (stop is not None and stop(state, t)):
                 break
         if t >= steps:
             break

@@ -27,7 +27,7 @@ from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Perturb, Weights, training_step
-from featscope.dynamics.trajectory import trajectory
+from featscope.dynamics.trajectory import by_seed, trajectory
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw, stack
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
@@ -301,7 +301,7 @@ def _train(spec: PatchFig3, folder: Folder, data: Data, arm: Arm) -> None:
         seeds=spec.seeds,
     )
     look = observe(spec, data, attack, plan.steps)
-    record = trajectory(step, Weights(data.w0.clone()), plan.steps, look, spec.every, runs=spec.seeds, keep=folder.part(arm))
+    record = trajectory(step, Weights(data.w0.clone()), plan.steps, look, spec.every, runs=by_seed(spec.seeds), keep=folder.part(arm))
     if not record.rows:
         record.healthy(arm, "lower net.sigma_0")
     if folder.part(f"{arm}-radii").load() is None:

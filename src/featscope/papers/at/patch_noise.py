@@ -19,7 +19,7 @@ from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Weights, training_step
-from featscope.dynamics.trajectory import trajectory
+from featscope.dynamics.trajectory import by_seed, trajectory
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patch_copy import compact_patches
 from featscope.laws.patches import PatchBatch, PatchLaw, stack
@@ -81,7 +81,7 @@ def run_dimension(spec: PatchNoise, folder: Folder, d: int) -> Json:
         return bool((seen.fit(spec.net.net(state.w), data.x, data.y).residual < spec.fitted).all())
 
     step = training_step(spec.net, data.x, data.y, spec.learning_rate)
-    record = trajectory(step, Weights(w0), spec.steps, look, spec.every, runs=spec.seeds, keep=folder.part(f"d{d}"), stop=done)
+    record = trajectory(step, Weights(w0), spec.steps, look, spec.every, runs=by_seed(spec.seeds), keep=folder.part(f"d{d}"), stop=done)
     last = [row for row in record.rows if row["step"] == record.rows[-1]["step"]]
     alive = [seed for seed in spec.seeds if str(seed) not in record.diverged]
     if not alive:

@@ -19,7 +19,7 @@ from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.patch_descent import Weights, training_step
 from featscope.dynamics.patch_observables import cross_correlations, own_correlations
-from featscope.dynamics.trajectory import Step, trajectory
+from featscope.dynamics.trajectory import Step, by_seed, trajectory
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
@@ -150,7 +150,7 @@ def _arm(spec: PatchRecursion, folder: Folder, adversarial: bool) -> None:
     name = "adversarial" if adversarial else "standard"
     step = side_by_side(descent, co.descent(velocity, spec.learning_rate))
     both = Both(w0.clone(), w0, *start)
-    trajectory(step, both, spec.steps, look, spec.every, runs=spec.seeds, keep=folder.part(name))
+    trajectory(step, both, spec.steps, look, spec.every, runs=by_seed(spec.seeds), keep=folder.part(name))
 
 
 def run(spec: PatchRecursion, folder: Folder) -> Json:

@@ -12,7 +12,7 @@ from pydantic import Field
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.signal_descent import Components, Weights, descent_step, steepest_ball, weakened
-from featscope.dynamics.trajectory import trajectory
+from featscope.dynamics.trajectory import by_seed, trajectory
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import SignalBatch, SignalLaw, stack
 from featscope.nets.cubic_cnn import output, signal_output
@@ -147,7 +147,9 @@ def _train_attacked(spec: SignalScaling, folder: Folder, name: str, part: float)
         return {"signal": law.strength**3 * signal_output(state.w), "V_median": memory.median(-1).values}
 
     keep = folder.part(f"train/{name}{part}")
-    done = trajectory(step, Weights(instance.w), spec.attack_steps, observe, max(1, spec.attack_steps // 30), runs=one.seeds, keep=keep)
+    done = trajectory(
+        step, Weights(instance.w), spec.attack_steps, observe, max(1, spec.attack_steps // 30), runs=by_seed(one.seeds), keep=keep
+    )
     lines: list[Row] = []
     for index, seed in enumerate(one.seeds):
         if str(seed) in done.diverged:

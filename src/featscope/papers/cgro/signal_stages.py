@@ -22,7 +22,7 @@ from featscope.dynamics.signal_descent import (
     side_by_side,
     weakened,
 )
-from featscope.dynamics.trajectory import trajectory
+from featscope.dynamics.trajectory import by_seed, trajectory
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw, stack
 from featscope.papers.cgro.signal_robustness import readings
@@ -203,7 +203,7 @@ def verify(spec: SignalStages, instance: Instance, folder: Folder) -> float:
     every = max(1, spec.verify_steps // 40)
     step = side_by_side(recursion, descent)
     keep = folder.part("verify")
-    done = trajectory(step, start, spec.verify_steps, gaps, every, runs=spec.seeds[:1], keep=keep)
+    done = trajectory(step, start, spec.verify_steps, gaps, every, runs=by_seed(spec.seeds[:1]), keep=keep)
     done.healthy("descent beside the recursion", "lower learning_rate")
     return max(float(max(row["gap_u"], row["gap_v"])) for row in done.rows)
 
@@ -247,8 +247,8 @@ def train(spec: SignalStages, keep: Part, stop: Callable[[Components, int], bool
     observe = observer(spec, kernel, Fresh(spec, instance, kernel))
     step, start = recursion_step(kernel, spec.objective), kernel.start(spec.n)
     if opening is not None:
-        trajectory(step, start, min(spec.every, spec.steps), observe, 1, runs=spec.seeds, keep=opening)
-    done = trajectory(step, start, spec.steps, observe, spec.every, runs=spec.seeds, keep=keep, stop=stop)
+        trajectory(step, start, min(spec.every, spec.steps), observe, 1, runs=by_seed(spec.seeds), keep=opening)
+    done = trajectory(step, start, spec.steps, observe, spec.every, runs=by_seed(spec.seeds), keep=keep, stop=stop)
     done.healthy("the recursions", "lower learning_rate")
     end = done.rows[-1]["step"]
     return Trained(instance, kernel, [row for row in done.rows if row["step"] == end], done.state)
