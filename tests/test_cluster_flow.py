@@ -14,10 +14,10 @@ from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_direction, binary_step, start_binary
 from featscope.dynamics.cluster_flow import Flow, begin, finished, flow_step
 from featscope.dynamics.trajectory import trajectory
-from featscope.laws.clusters import Clusters
+from featscope.laws.clusters import ClusterLaw
 from featscope.nets.two_layer import output_weights
 
-LAW, N, M = Clusters(k=3, d=600), 45, 2
+LAW, N, M = ClusterLaw(k=3, d=600), 45, 2
 
 
 def _run(step, state: Flow, end: float) -> Flow:  # type: ignore[no-untyped-def]

@@ -15,8 +15,8 @@ from featscope.attacks.two_layer_radius import exact_radii
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_step, start_binary
-from featscope.laws.cluster_checks import cross_bound, failure_bound, proof_epsilon, properties
-from featscope.laws.clusters import Clusters, Hyper
+from featscope.laws.cluster_properties import cross_bound, failure_bound, proof_epsilon, properties
+from featscope.laws.clusters import ClusterLaw, ClusterSetting
 from featscope.nets.two_layer import TwoLayer, forward, output_weights
 
 
@@ -24,14 +24,14 @@ from featscope.nets.two_layer import TwoLayer, forward, output_weights
 @given(k=st.integers(2, 9), extra=st.integers(0, 30), share=st.floats(-0.95, 0.95))
 def test_features_have_norm_root_d_and_the_prescribed_cosine(k: int, extra: int, share: float) -> None:
     cosine = share if share >= 0 else share / (k - 1)
-    law = Clusters(k=k, d=k + extra, cosine=cosine)
+    law = ClusterLaw(k=k, d=k + extra, cosine=cosine)
     gram = law.features() @ law.features().mT / law.d
     wanted = (1 - cosine) * torch.eye(k, dtype=torch.float64) + cosine
     assert torch.allclose(gram, wanted, atol=1e-12)
 
 
 def test_points_are_centres_plus_noise_with_their_labels() -> None:
-    law = Clusters(k=4, d=50, positive=1, alpha=2.0, sigma=0.5, probabilities=(0.7, 0.1, 0.1, 0.1))
+    law = ClusterLaw(k=4, d=50, positive=1, alpha=2.0, sigma=0.5, probabilities=(0.7, 0.1, 0.1, 0.1))
     batch = law.sample(20000, stream(0, "points"))
     assert torch.equal(batch.y > 0, batch.cluster == 0)
     assert abs(float((batch.cluster == 0).double().mean()) - 0.7) < 0.02
@@ -42,7 +42,7 @@ def test_points_are_centres_plus_noise_with_their_labels() -> None:
 
 def _measure(compact: bool, seed: int) -> dict[str, float]:
     """One training run: Gram entries, a training margin, a test margin and an exact radius."""
-    law = Clusters(k=4, d=300)
+    law = ClusterLaw(k=4, d=300)
     n, m = 40, 2
     drawn = law.draw(n, 2 * m, seed, compact=compact)
     a = output_weights(m)
@@ -73,7 +73,7 @@ def test_the_compact_copy_has_the_law_of_direct_sampling() -> None:
 
 
 def test_a_compact_training_set_is_a_staircase_and_knows_it() -> None:
-    drawn = Clusters(k=3, d=10**9).draw(20, 5, 0, compact=True)
+    drawn = ClusterLaw(k=3, d=10**9).draw(20, 5, 0, compact=True)
     assert drawn.train.x.shape == (20, 28)
     for i in range(20):
         assert not drawn.train.x[i, drawn.train.width(i + 1) :].any()
@@ -82,14 +82,14 @@ def test_a_compact_training_set_is_a_staircase_and_knows_it() -> None:
 
 
 def test_the_same_seed_gives_the_same_draw_and_streams_do_not_mix() -> None:
-    law = Clusters(k=3, d=40)
+    law = ClusterLaw(k=3, d=40)
     one, two = law.draw(10, 2, 5, compact=False), law.draw(10, 4, 5, compact=False)
     assert torch.equal(one.train.x, two.train.x)
     assert torch.equal(one.directions, two.directions[:2])
 
 
 def test_properties_agree_with_a_direct_computation() -> None:
-    law = Clusters(k=3, d=500, alpha=1.5, sigma=0.7)
+    law = ClusterLaw(k=3, d=500, alpha=1.5, sigma=0.7)
     batch = law.draw(60, 1, 0, compact=True).train
     found = {c.name: c for c in properties(law, batch, distinct=False)}
     gram = batch.x @ batch.x.mT
@@ -103,7 +103,7 @@ def test_properties_agree_with_a_direct_computation() -> None:
 
 
 def test_property_six_fails_on_the_diagonal_and_holds_off_it() -> None:
-    law = Clusters(k=3, d=3**10)
+    law = ClusterLaw(k=3, d=3**10)
     batch = law.draw(200, 1, 0, compact=True).train
     assert not {c.name: c for c in properties(law, batch, distinct=False)}["6"].met
     assert {c.name: c for c in properties(law, batch, distinct=True)}["6"].met
@@ -111,16 +111,16 @@ def test_property_six_fails_on_the_diagonal_and_holds_off_it() -> None:
 
 def test_assumption_four_three_at_its_own_sizes() -> None:
     k = 3
-    law, d = Clusters(k=k, d=k**10), k**10
+    law, d = ClusterLaw(k=k, d=k**10), k**10
     eta = float(d) ** -2
-    good = Hyper(k**7, 2, eta, math.sqrt(eta * k**-5), math.sqrt(eta * k**-5))
+    good = ClusterSetting(k**7, 2, eta, math.sqrt(eta * k**-5), math.sqrt(eta * k**-5))
     assert all(c.met for c in law.check(good))
     train = law.draw(k**4, 4, 0, compact=True).train
     assert [c.name for c in law.check(good, train)][-7:] == list("1234567")
     bad = {c.name for c in law.check(good._replace(n=100, learning_rate=1e-3)) if not c.met}
     assert bad == {"A4.3.n", "A4.3.eta"}
     assert proof_epsilon(law, k**7) == pytest.approx(1.63, abs=0.01)
-    assert proof_epsilon(Clusters(k=4, d=4**10), 4**7) == pytest.approx(0.87, abs=0.01)
+    assert proof_epsilon(ClusterLaw(k=4, d=4**10), 4**7) == pytest.approx(0.87, abs=0.01)
     assert failure_bound(law, k**7) < 1e-15
     assert cross_bound(d) == pytest.approx(4 * math.sqrt(d) * math.log(d))
 
@@ -139,7 +139,7 @@ def test_assumption_four_three_at_its_own_sizes() -> None:
 )
 def test_impossible_laws_are_refused_with_a_remedy(fields: dict[str, object], match: str) -> None:
     with pytest.raises(BadInput, match=match):
-        Clusters(**fields)
+        ClusterLaw(**fields)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from featscope.dynamics.cluster_descent import (
     start_fine,
 )
 from featscope.dynamics.cluster_observables import Watch
-from featscope.laws.clusters import ClusterBatch, Clusters
+from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.laws.compact import rotate
 from featscope.nets import multiclass, two_layer
 from featscope.nets.multiclass import MultiClass, MultiClassNet, ReadoutNet
@@ -97,7 +97,7 @@ def test_readout_has_the_sign_of_the_probability_difference(seed: int) -> None:
     assert torch.equal(multiclass.readout(outputs, signs).sign(), literal.sign())
 
 
-LAW = Clusters(k=4, d=120, alpha=1.3, sigma=0.8)
+LAW = ClusterLaw(k=4, d=120, alpha=1.3, sigma=0.8)
 N, M, ETA, STEPS = 30, 2, 0.02, 40
 
 
@@ -143,7 +143,7 @@ def test_descent_on_the_rotated_copy_is_descent_on_the_data(fine: bool) -> None:
 
 
 def test_a_pass_over_the_staircase_equals_a_pass_over_everything() -> None:
-    drawn = Clusters(k=4, d=10**6).draw(700, 12, 0, compact=True)
+    drawn = ClusterLaw(k=4, d=10**6).draw(700, 12, 0, compact=True)
     dense = drawn.train._replace(reach=0)
     w, b, a = drawn.directions[:8], _random((8,), 3), output_weights(4)
     for one, two in zip(binary_direction(w, b, a, drawn.train), binary_direction(w, b, a, dense), strict=True):
@@ -171,7 +171,7 @@ def test_observables_are_what_they_say() -> None:
 
 
 def test_built_networks_are_their_formulas() -> None:
-    law = Clusters(k=5, d=64)
+    law = ClusterLaw(k=5, d=64)
     mu, signs, x = law.features(), law.signs(), _random((20, 64), 7) * 4
     plus, minus = mu[:3].mean(0), mu[3:].mean(0)
     wanted = 3 * (x @ plus).relu() - 2 * (x @ minus).relu()
@@ -192,7 +192,7 @@ def test_restriction_to_the_span_keeps_outputs() -> None:
 
 
 def test_the_general_evaluator_and_attack_run_on_these_networks() -> None:
-    law = Clusters(k=4, d=100)
+    law = ClusterLaw(k=4, d=100)
     mu, signs = law.features(), law.signs()
     batch = law.sample(60, stream(0, "data", "test"))
     labels = (batch.y > 0).long()

@@ -15,7 +15,7 @@ from featscope.attacks.readout_certificate import certified_radii
 from featscope.attacks.two_layer_radius import LIMIT, bracket_radii, exact_radii, lipschitz, subsets
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
-from featscope.laws.clusters import Clusters
+from featscope.laws.clusters import ClusterLaw
 from featscope.nets import multiclass
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer, averaging, decoupled, forward, output_weights, scaled
@@ -93,7 +93,7 @@ def test_one_neuron_a_class_is_a_half_space_where_both_are_active() -> None:
 
 
 def test_sgn_zero_is_minus_one_on_the_decoupled_network() -> None:
-    law = Clusters(k=6, d=400)
+    law = ClusterLaw(k=6, d=400)
     mu, signs = law.features(), law.signs()
     found = exact_radii(decoupled(mu, signs, law.d), mu, signs)
     assert torch.allclose(found.upper[:3], torch.full((3,), math.sqrt(400) / 2, dtype=torch.float64), rtol=1e-6)
@@ -101,7 +101,7 @@ def test_sgn_zero_is_minus_one_on_the_decoupled_network() -> None:
 
 
 def test_averaging_network_flips_at_root_d_over_k() -> None:
-    law = Clusters(k=8, d=3200)
+    law = ClusterLaw(k=8, d=3200)
     found = exact_radii(averaging(law.features(), law.signs()), law.features(), law.signs())
     # f(μ_j) = d with gradient norm √(kd) where both neurons are on.
     assert torch.allclose(found.upper, torch.full((8,), math.sqrt(3200 / 8), dtype=torch.float64), rtol=1e-6)
@@ -165,7 +165,7 @@ def test_beyond_the_limit_there_is_a_bracket() -> None:
 
 
 def _fine(seed: int, k: int = 4, d: int = 25) -> tuple[MultiClass, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    law = Clusters(k=k, d=d)
+    law = ClusterLaw(k=k, d=d)
     net = MultiClass(law.features() * (0.8 + 0.4 * torch.rand(k, 1, generator=stream(seed, "scale"), dtype=torch.float64)) / 5)
     net = MultiClass(net.w + 0.02 * _random((k, d), seed))
     batch = law.sample(20, stream(seed, "data", "test"))

@@ -19,7 +19,7 @@ from featscope.experiments.spec import resolve, run
 from featscope.images import datasets
 from featscope.images.catalogue import CIFAR10, DATASETS, EFFICIENTNET, ENCODERS
 from featscope.images.weights import WeightFile
-from featscope.laws.clusters import ClusterBatch, Clusters
+from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.nets.multiclass import MultiClass, logits, readout
 from featscope.nets.two_layer import output_weights
 from featscope.papers.fa import claims_embeddings as claims
@@ -43,7 +43,7 @@ SMALL = {
 
 def synthetic(kind="raw", n=300, d=400, offset=0.0, seed=0):
     """A task whose embeddings are drawn from FA's own law, moved along one direction by ``offset``."""
-    law = Clusters(k=10, d=d, sigma=0.5)
+    law = ClusterLaw(k=10, d=d, sigma=0.5)
     train, test = (law.draw(m, 1, seed + s, compact=False).train for s, m in ((0, n), (1, 60)))
     away = offset * torch.ones(d, dtype=torch.float64)
     return study.make_task((train.x + away, train.cluster), (test.x + away, test.cluster), kind, 10, 6144.0)

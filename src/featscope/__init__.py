@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 #: public name → the module that defines it
 _DOORS = {
     "BadInput": "featscope.core.errors",
-    "Clusters": "featscope.laws.clusters",
+    "ClusterLaw": "featscope.laws.clusters",
     "PatchLaw": "featscope.laws.patches",
     "SignalLaw": "featscope.laws.signal",
     "Threat": "featscope.attacks.threat",
@@ -34,7 +34,7 @@ _DOORS = {
 
 __all__ = [
     "BadInput",
-    "Clusters",
+    "ClusterLaw",
     "PatchLaw",
     "SignalLaw",
     "Threat",
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from featscope.core.errors import BadInput
     from featscope.core.streams import stream
     from featscope.front import check, claims, experiments, robustness, robustness_curve, run
-    from featscope.laws.clusters import Clusters
+    from featscope.laws.clusters import ClusterLaw
     from featscope.laws.patches import PatchLaw
     from featscope.laws.signal import SignalLaw
 

@@ -14,7 +14,7 @@ from featscope.attacks.two_layer_radius import exact_radii
 from featscope.bench.timing import Ratio, compare
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, binary_step, start_binary
-from featscope.laws.clusters import Clusters, Draw
+from featscope.laws.clusters import ClusterLaw, Draw
 from featscope.nets.two_layer import TwoLayer, TwoLayerNet, in_span, output_weights
 
 N, M, ETA, SIGMA, STEPS = 1000, 5, 1e-3, 1e-5, 100
@@ -26,7 +26,7 @@ def _start(drawn: Draw) -> Descent:
 
 def trained(d: int, compact: bool, eta: float = ETA) -> tuple[Draw, Descent]:
     """§6.1's run at dimension d: draw the data and descend."""
-    drawn = Clusters(d=d).draw(N, 2 * M, 0, compact=compact)
+    drawn = ClusterLaw(d=d).draw(N, 2 * M, 0, compact=compact)
     state, step = _start(drawn), binary_step(drawn.train, output_weights(M), eta)
     for t in range(STEPS):
         state = step(state, t)
@@ -35,7 +35,7 @@ def trained(d: int, compact: bool, eta: float = ETA) -> tuple[Draw, Descent]:
 
 def plain_loop(d: int) -> Tensor:
     """The same run as one would write it: data in R^d, autograd, torch.optim.SGD."""
-    drawn = Clusters(d=d).draw(N, 2 * M, 0, compact=False)
+    drawn = ClusterLaw(d=d).draw(N, 2 * M, 0, compact=False)
     state = _start(drawn)
     w, b, a = state.w.clone().requires_grad_(True), state.b.clone().requires_grad_(True), output_weights(M)
     optimiser = torch.optim.SGD([w, b], lr=ETA)
@@ -66,7 +66,7 @@ def measure() -> Iterator[Ratio]:
     )
     _, state = trained(3072, False)
     net = TwoLayer(state.w, state.b, output_weights(M))
-    batch = Clusters().sample(500, stream(0, "data", "test"))
+    batch = ClusterLaw().sample(500, stream(0, "data", "test"))
     labels, module, threat = (batch.y > 0).long(), TwoLayerNet(net), Threat("L2", 17.0, 1)
     attack = PGD("margin", steps=100, restarts=10)
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from featscope.dynamics.trajectory import Step
-from featscope.laws.clusters import ClusterBatch, Clusters
+from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.nets import multiclass, two_layer
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer
@@ -108,13 +108,13 @@ def fine_step(train: ClusterBatch, h: int, eta: float) -> Step[Descent]:
     return step
 
 
-def coefficients(law: Clusters, train: ClusterBatch, norms: Tensor, c: Tensor) -> Coefficients:
+def coefficients(law: ClusterLaw, train: ClusterBatch, norms: Tensor, c: Tensor) -> Coefficients:
     """λ and σ from the summed C (equations (2) and (3)); ``norms`` are ‖ξ_i‖²."""
     owners = torch.nn.functional.one_hot(train.cluster, law.k).to(c)
     return Coefficients(law.alpha * law.d * (c @ owners), law.sigma * norms * c)
 
 
-def decomposed(law: Clusters, train: ClusterBatch, norms: Tensor, start: Tensor, found: Coefficients) -> Tensor:
+def decomposed(law: ClusterLaw, train: ClusterBatch, norms: Tensor, start: Tensor, found: Coefficients) -> Tensor:
     """w(0) + Σ_j λ_j μ_j/‖μ_j‖² + Σ_i σ_i ξ_i/‖ξ_i‖² (Lemma 5.1)."""
     mu = law.features(train.x.shape[1], train.x.dtype)
     noise = (train.x - law.alpha * mu[train.cluster]) / law.sigma

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from featscope.core.losses import CROSS_ENTROPY, own
 from featscope.dynamics.cluster_descent import Coefficients, Descent, coefficients, hidden
-from featscope.laws.clusters import ClusterBatch, Clusters
+from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.nets import multiclass
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import logistic_loss
@@ -39,7 +39,7 @@ def summarise_cosines(table: Tensor, same: Tensor) -> dict[str, float]:
 class Watch:
     """Observables of one training run: the law, its training set, and the output weights or the number of neurons a class."""
 
-    law: Clusters
+    law: ClusterLaw
     train: ClusterBatch
 
     @cached_property

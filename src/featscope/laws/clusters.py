@@ -3,7 +3,7 @@
 Noise and initial weights are isotropic, so a rotation of the features changes nothing that an ℓ2 threat or descent can see: the
 features stand in the first k coordinates, μ_j = √d · L_j with L the Cholesky factor of their Gram matrix (the identity when they
 are orthogonal). What is learnt from n points with some Gaussian initial weights then lives in k + n + weights coordinates whatever d
-is (laws/compact.py); ``Clusters.draw`` gives either form, and everything downstream runs unchanged on both.
+is (laws/compact.py); ``ClusterLaw.draw`` gives either form, and everything downstream runs unchanged on both.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from featscope.core.conditions import Condition
+from featscope.core.conditions import Condition, above, below
 from featscope.core.errors import BadInput, require
 from featscope.core.frozen import Value
+from featscope.core.rules import CONSTANT
 from featscope.core.streams import stream
 from featscope.laws.compact import bartlett
 
+#: A setting that takes an assumption with equality must meet it after rounding.
+ROUNDING = 1 + 1e-9
 
-class Hyper(NamedTuple):
+
+class ClusterSetting(NamedTuple):
     """What Assumption 4.3 speaks of besides the law: points, neurons a class, learning rate and initial scales."""
 
     n: int
@@ -56,7 +60,7 @@ class Draw(NamedTuple):
     directions: Tensor  # (weights, D): i.i.d. N(0, I_d), or the copy of such vectors
 
 
-class Clusters(Value):
+class ClusterLaw(Value):
     """k clusters of dimension d with features of norm √d and pairwise cosine ``cosine``; the first ``positive`` ones make J₊.
 
     ``positive`` None means half of them, rounded up; ``probabilities`` None means uniform.
@@ -71,7 +75,7 @@ class Clusters(Value):
     probabilities: tuple[float, ...] | None = None
 
     @model_validator(mode="after")
-    def _consistent(self) -> Clusters:
+    def _consistent(self) -> ClusterLaw:
         k, plus = self.k, self.plus
         require(k <= self.d, "k must be at most d for independent features", f"k={k}, d={self.d}", "raise d or lower k")
         require(0 < plus < k, "both classes need a cluster", f"positive={plus}, k={k}", f"set positive to 1 … {k - 1}")
@@ -126,8 +130,11 @@ class Clusters(Value):
         x[:, : self.k] += self.alpha * self.features(self.k, noise.dtype)[cluster]
         return ClusterBatch(x, self.signs(noise.dtype)[cluster], cluster)
 
-    def sample(self, n: int, rng: torch.Generator, coordinates: int | None = None, dtype: torch.dtype = torch.float64) -> ClusterBatch:
+    def sample(
+        self, n: int, rng: torch.Generator | None = None, coordinates: int | None = None, dtype: torch.dtype = torch.float64, seed: int = 0
+    ) -> ClusterBatch:
         """Draw n points; with ``coordinates`` of a compact copy they are fresh points as the copy sees them."""
+        rng = rng or stream(seed, "data")
         cluster = self._clusters(n, rng)
         return self._place(torch.randn(n, coordinates or self.d, generator=rng, dtype=dtype), cluster)
 
@@ -157,9 +164,20 @@ class Clusters(Value):
         rest: Tensor = torch.linalg.vector_norm(batch.x[:, k:], dim=-1)
         return ((block * block).sum(-1) + rest * rest) / self.sigma**2
 
-    def check(self, hyper: Hyper, train: ClusterBatch | None = None) -> list[Condition]:
-        """Assumptions 3.2, 3.3 and 4.3 and, given a training set, the seven properties of Proposition A.6 (i ≠ j in the sixth)."""
-        from featscope.laws import cluster_checks  # it needs this class in turn
-
-        found = cluster_checks.assumptions(self, hyper)
-        return found if train is None else found + cluster_checks.properties(self, train, distinct=True)
+    def check(self, setting: ClusterSetting) -> list[Condition]:
+        """Assumptions 3.2, 3.3 and 4.3 with the constants in O, Ω and Θ read as 1 (Θ as within a factor CONSTANT)."""
+        d, k, eta = self.d, self.k, setting.learning_rate
+        plain = self.alpha == 1 and self.sigma == 1
+        small = eta * float(k) ** -5 * ROUNDING
+        return [
+            below("A3.2", "features are orthogonal: |cosine| ≤ 0", abs(self.cosine), 0.0),
+            above("D3.1", "α = σ = 1", float(plain), 1.0),
+            below("A3.3", "balance c = Θ(1)", self.balance, CONSTANT),
+            above("A4.3.d", "d ≥ k^10", float(d), float(k) ** 10),
+            above("A4.3.n", "n ≥ k^7", float(setting.n), float(k) ** 7),
+            below("A4.3.n-top", "ln n ≤ ln² d", math.log(setting.n), math.log(d) ** 2),
+            below("A4.3.m", "m = Θ(k): max(m/k, k/m)", max(setting.m / k, k / setting.m), CONSTANT),
+            below("A4.3.eta", "η ≤ d^−2", eta, float(d) ** -2 * ROUNDING),
+            below("A4.3.w", "σ_w² ≤ η k^−5", setting.init_weight**2, small),
+            below("A4.3.b", "σ_b² ≤ η k^−5", setting.init_bias**2, small),
+        ]

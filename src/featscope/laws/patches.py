@@ -20,7 +20,7 @@ from featscope.core.frozen import Value
 from featscope.core.rules import CONSTANT, MUCH
 from featscope.core.streams import stream
 from featscope.laws.amplitudes import Amplitude, CountLaw
-from featscope.laws.separation import Conflict, conflict, distances
+from featscope.laws.separation import distances
 
 
 class PatchBatch(NamedTuple):
@@ -39,6 +39,15 @@ class PatchBatch(NamedTuple):
 def stack(batches: Sequence[PatchBatch]) -> PatchBatch:
     """Put batches of equal size along a new leading axis of runs."""
     return PatchBatch(*(torch.stack(parts) for parts in zip(*batches, strict=True)))
+
+
+class PatchSetting(NamedTuple):
+    """What the assumptions speak of besides the law: the radius, a sample for the separation, τ of Assumption 2.3, and the norm."""
+
+    eps: float
+    batch: PatchBatch | None = None
+    tau: float = 3.0
+    norm: str = "Linf"
 
 
 class PatchLaw(Value):
@@ -107,8 +116,9 @@ class PatchLaw(Value):
             beta[mine] = self.of_class("beta", label).sample(shape, rng)
         return y, robust, torch.where(robust, alpha, beta)
 
-    def sample(self, n: int, rng: torch.Generator) -> PatchBatch:
+    def sample(self, n: int, rng: torch.Generator | None = None, seed: int = 0) -> PatchBatch:
         """Draw n points (Def. 2.2)."""
+        rng = rng or stream(seed, "data")
         require(n >= 1, "a sample needs at least one point", f"n={n}", "raise n")
         y, robust, amplitude = self._latents(n, rng)
         x = self.signal(y, robust, amplitude)
@@ -141,11 +151,9 @@ class PatchLaw(Value):
         amplitude = torch.tensor(rows, dtype=torch.float64)
         return PatchBatch(self.signal(y, robust, amplitude), y, robust, amplitude)
 
-    def check(self, eps: float, batch: PatchBatch, tau: float = 3.0, norm: str = "Linf") -> tuple[list[Condition], Conflict]:
-        """Hold the law to Assumption 2.3, to the choices of B.3 and to 2ε-separation on a sample.
-
-        Returns the conditions with their numbers, and the matching that bounds the robust accuracy of every classifier on the sample.
-        """
+    def check(self, setting: PatchSetting) -> list[Condition]:
+        """Hold the law to Assumption 2.3, to the choices of B.3 and, given a sample, to 2ε-separation on it."""
+        eps, batch, tau, norm = setting
         require_at_least("eps", eps, 0.0)
         each = range(self.k)
         alpha_low = min(self.of_class("alpha", j).infimum for j in each)
@@ -155,10 +163,7 @@ class PatchLaw(Value):
         sparse = max(robust * self.of_class("alpha", j).moment(tau) for j in each)
         dense = min((self.patches - robust) * self.of_class("beta", j).moment(tau) for j in each)
         noise = self.sigma_n * self.d**0.5
-        opposite = batch.y[:, None] != batch.y[None, :]
-        nearest = float(distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else float("inf")
-        found = conflict(batch.x, batch.y, norm, eps)
-        return [
+        found = [
             above("A2.3 strong", "α_p ≫ β_p': inf α ÷ sup β", alpha_low / beta_high, MUCH),
             above(
                 "A2.3 dense", f"Σ_R α^τ ≪ Σ_NR β^τ (τ={tau:g}): the second ÷ the first", dense / sparse if sparse else float("inf"), MUCH
@@ -168,9 +173,14 @@ class PatchLaw(Value):
             above("B.3 α ≫ ε", "inf α ÷ ε", alpha_low / eps if eps else float("inf"), MUCH),
             above("B.3 ε > β", "ε ÷ sup β", eps / beta_high, 1.0),
             below("§2.5 ε = Θ(σ_n√d)", "|log(ε / σ_n√d)|", abs(_log(eps / noise)) if noise else float("inf"), _log(CONSTANT)),
-            above("2ε-separation", f"nearest points of different classes ({norm}) against 2ε", nearest, 2 * eps),
             above("halfway", "sup α against 2ε: below it, halfway between two classes is in reach of both", alpha_high, 2 * eps),
-        ], found
+        ]
+        if batch is not None:
+            opposite = batch.y[:, None] != batch.y[None, :]
+            nearest = float(distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else float("inf")
+            text = f"nearest points of different classes ({norm}) against 2ε"
+            found.insert(-1, above("2ε-separation", text, nearest, 2 * eps))
+        return found
 
 
 def both_kinds(law: PatchLaw) -> None:

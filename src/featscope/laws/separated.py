@@ -77,8 +77,9 @@ class PackingLaw(Value):
         base = self.margin + self.spacing * site.double()
         return Labelled(torch.cat([base, (0.5 + self.shift * y)[:, None]], -1), y)
 
-    def sample(self, n: int, rng: torch.Generator) -> Labelled:
+    def sample(self, n: int, rng: torch.Generator | None = None, seed: int = 0) -> Labelled:
         """Draw n points uniformly from the support."""
+        rng = rng or stream(seed, "data")
         require(n >= 1, "a sample needs at least one point", f"n={n}", "raise n")
         return self.place(torch.randint(0, self.levels, (n, self.D - 1), generator=rng))
 
@@ -167,7 +168,8 @@ class ManifoldLaw(Value):
         rows = self.frame()[:, : self.k].mT / self.scale
         return rows, 0.5 - rows.sum(-1) * 0.5
 
-    def sample(self, n: int, rng: torch.Generator) -> Labelled:
+    def sample(self, n: int, rng: torch.Generator | None = None, seed: int = 0) -> Labelled:
         """Draw n points of the manifold."""
+        rng = rng or stream(seed, "data")
         chart = self.chart.sample(n, rng)
         return Labelled(self.embed(chart.x), chart.y)

@@ -18,6 +18,7 @@ from featscope.core.conditions import Condition, below
 from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.rules import MUCH
+from featscope.core.streams import stream
 from featscope.laws.compact import bartlett
 
 #: the plateau of the largest signal component in units of 1/α, measured (docs/cgro.md), used in N*.
@@ -53,6 +54,15 @@ def stack(parts: Sequence[Instance]) -> Instance:
     """Put instances of equal size along a new leading axis of runs."""
     batches = SignalBatch(*(torch.stack(t) for t in zip(*(p.train for p in parts), strict=True)))
     return Instance(batches, torch.stack([p.w for p in parts]))
+
+
+class SignalSetting(NamedTuple):
+    """What Theorem 4.1 speaks of besides the law: N, σ0, η and λ."""
+
+    n: int
+    init_scale: float
+    learning_rate: float
+    tradeoff: float
 
 
 class SignalLaw(Value):
@@ -112,8 +122,9 @@ class SignalLaw(Value):
         noise = torch.randn(n, self.patches - 1, width - 1, generator=rng, dtype=torch.float64)
         return self._place(y, position, self.noise_scale * noise)
 
-    def sample(self, n: int, rng: torch.Generator) -> SignalBatch:
+    def sample(self, n: int, rng: torch.Generator | None = None, seed: int = 0) -> SignalBatch:
         """Draw n points in all d dimensions."""
+        rng = rng or stream(seed, "data")
         return self._sample(n, self.d, rng)
 
     def instance(self, n: int, m: int, init_scale: float, data: torch.Generator, init: torch.Generator) -> Instance:
@@ -151,8 +162,9 @@ class SignalLaw(Value):
         noise, alpha = self.noise_scale**2 * (self.d - 1), self.strength
         return math.sqrt((4 if same_position else 2) * alpha**2 + 2 * (self.patches - 1) * noise)
 
-    def check(self, n: int, init_scale: float, learning_rate: float, tradeoff: float) -> list[Condition]:
+    def check(self, setting: SignalSetting) -> list[Condition]:
         """The assumptions of Theorem 4.1 at this setting, those of the proof that the statement leaves out included."""
+        n, init_scale, learning_rate, tradeoff = setting
         alpha = self.strength
         stars = self.critical_samples(init_scale)
         step = learning_rate * (1 - tradeoff) * alpha**2

@@ -20,7 +20,7 @@ from featscope.dynamics.cluster_descent import Descent, binary_step, fine_step, 
 from featscope.dynamics.cluster_observables import Watch
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.spec import Spec
-from featscope.laws.clusters import ClusterBatch, Clusters, Draw, Hyper
+from featscope.laws.clusters import ClusterBatch, ClusterLaw, ClusterSetting, Draw
 from featscope.nets import multiclass, two_layer
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer
@@ -41,15 +41,15 @@ class Training(Value):
     compact: bool = False
 
     @property
-    def hyper(self) -> Hyper:
+    def hyper(self) -> ClusterSetting:
         """What Assumption 4.3 speaks of."""
-        return Hyper(self.n, self.m, self.learning_rate, self.init_weight, self.init_bias)
+        return ClusterSetting(self.n, self.m, self.learning_rate, self.init_weight, self.init_bias)
 
 
 class ClusterSpec(Spec):
     """A law, a training, how many test points, and how often rows are taken."""
 
-    law: Clusters = Clusters()
+    law: ClusterLaw = ClusterLaw()
     training: Training = Training()
     test_points: int = Field(default=500, ge=1)
     every: int = Field(default=5, ge=1)
@@ -72,7 +72,7 @@ class ClusterSpec(Spec):
 class Trained:
     """Both networks trained on one draw of one law."""
 
-    law: Clusters
+    law: ClusterLaw
     training: Training
     seed: int
     drawn: Draw
@@ -111,7 +111,7 @@ def right(score: Tensor, y: Tensor) -> float:
     return float((torch.where(score > 0, 1.0, -1.0).to(y) == y).double().mean())
 
 
-def train(spec: Spec, law: Clusters, training: Training, seed: int, folder: Folder | None, every: int, label: str = "") -> Trained:
+def train(spec: Spec, law: ClusterLaw, training: Training, seed: int, folder: Folder | None, every: int, label: str = "") -> Trained:
     """Train the 2-class and the k-class network on the same points; rows go to the parts `binary<label>-<seed>` and `fine<label>-<seed>`."""
     neurons, classes = 2 * training.m, law.k * training.h
     drawn = law.draw(training.n, neurons + classes, seed, compact=training.compact, dtype=spec.torch_dtype)

@@ -13,7 +13,7 @@ from featscope.dynamics.cluster_descent import binary_step, start_binary
 from featscope.dynamics.cluster_observables import Watch, cosines, summarise_cosines
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.spec import Experiment, Overrides
-from featscope.laws.clusters import Clusters
+from featscope.laws.clusters import ClusterLaw
 from featscope.nets import two_layer
 from featscope.nets.two_layer import TwoLayer
 from featscope.papers.fa.clusters import ClusterSpec, Training, each_healthy, right
@@ -37,7 +37,7 @@ class AblationSpec(ClusterSpec):
     every: int = Field(default=100, ge=1)
 
 
-def sweeps(spec: AblationSpec) -> dict[str, list[tuple[float, Clusters, Training]]]:
+def sweeps(spec: AblationSpec) -> dict[str, list[tuple[float, ClusterLaw, Training]]]:
     """Sweep name → (value, law, training), in the order of Figures 5 to 9."""
     law, base = spec.law, spec.training
     return {
@@ -49,7 +49,7 @@ def sweeps(spec: AblationSpec) -> dict[str, list[tuple[float, Clusters, Training
     }
 
 
-def _one(spec: AblationSpec, law: Clusters, training: Training, seed: int, folder: Folder, name: str) -> Json:
+def _one(spec: AblationSpec, law: ClusterLaw, training: Training, seed: int, folder: Folder, name: str) -> Json:
     """Train the 2-class network once and read its heat map off."""
     drawn = law.draw(training.n, 2 * training.m, seed, compact=training.compact, dtype=spec.torch_dtype)
     a = two_layer.output_weights(training.m, spec.torch_dtype)
@@ -91,7 +91,7 @@ def run_ablations(spec: AblationSpec, folder: Folder) -> Json:
     return {"sweeps": summary, "order": list(summary)}
 
 
-def _settle(spec: AblationSpec, law: Clusters, training: Training, folder: Folder, name: str) -> Json:
+def _settle(spec: AblationSpec, law: ClusterLaw, training: Training, folder: Folder, name: str) -> Json:
     """The means of one setting over its healthy seeds."""
     rows, lost = each_healthy(spec.seeds, lambda seed: _one(spec, law, training, seed, folder, name))
     return {**_average(rows), **lost}

@@ -16,7 +16,7 @@ from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, binary_step, coefficients, decomposed, fine_step, start_binary, start_fine
 from featscope.experiments.spec import Experiment, Overrides, Spec
-from featscope.laws.clusters import ClusterBatch, Clusters
+from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.laws.compact import rotate
 from featscope.nets import multiclass, two_layer
 from featscope.nets.multiclass import MultiClass, MultiClassNet
@@ -29,12 +29,12 @@ class BuiltSpec(Spec):
 
     profiles: ClassVar[dict[str, Overrides]] = {"quick": {"d": 2000, "test_points": 40}, "paper": {"test_points": 1000}}
     seeds: tuple[int, ...] = (0,)
-    law: Clusters = Clusters()
+    law: ClusterLaw = ClusterLaw()
     biases: tuple[float, ...] = (-1.2, -0.9, -0.5, 0.0, 0.5, 0.9, 1.2)
     test_points: int = Field(default=200, ge=1)
 
 
-def _binary_row(name: str, net: TwoLayer, batch: ClusterBatch, law: Clusters, keep: Folder | None = None) -> Json:
+def _binary_row(name: str, net: TwoLayer, batch: ClusterBatch, law: ClusterLaw, keep: Folder | None = None) -> Json:
     f = two_layer.forward(net, batch.x)
     exact = exact_radii(net, batch.x, batch.y)
     root = math.sqrt(law.d)
@@ -57,7 +57,7 @@ def _binary_row(name: str, net: TwoLayer, batch: ClusterBatch, law: Clusters, ke
     }
 
 
-def explicit(law: Clusters, batch: ClusterBatch, factor: float) -> tuple[Tensor, float]:
+def explicit(law: ClusterLaw, batch: ClusterBatch, factor: float) -> tuple[Tensor, float]:
     """x − y (factor/k) (Σ_{J₊} μ − Σ_{J₋} μ), the papers' own perturbation, and its norm."""
     mu, signs = law.features(dtype=batch.x.dtype), law.signs(batch.x.dtype)
     push = (factor / law.k) * (signs @ mu)
@@ -125,7 +125,7 @@ class RoutesSpec(Spec):
 
     profiles: ClassVar[dict[str, Overrides]] = {"quick": {"d": 200, "n": 40, "steps": 20}, "paper": {"d": 3072, "n": 1000, "steps": 100}}
     seeds: tuple[int, ...] = (0, 1)
-    law: Clusters = Clusters(k=6, d=800)
+    law: ClusterLaw = ClusterLaw(k=6, d=800)
     training: Training = Training(n=150, m=3, steps=80, learning_rate=4e-3)
 
 
@@ -153,7 +153,7 @@ def run_routes(spec: RoutesSpec, folder: Folder) -> Json:
     return {key: max(row[key] for row in rows) for key in rows[0] if key != "seed"}
 
 
-def _run(law: Clusters, batch: ClusterBatch, training: Training, start: Descent, fine: bool) -> Descent:
+def _run(law: ClusterLaw, batch: ClusterBatch, training: Training, start: Descent, fine: bool) -> Descent:
     a = two_layer.output_weights(training.m)
     step = fine_step(batch, training.h, training.learning_rate) if fine else binary_step(batch, a, training.learning_rate)
     for t in range(training.steps):
@@ -161,7 +161,7 @@ def _run(law: Clusters, batch: ClusterBatch, training: Training, start: Descent,
     return start
 
 
-def _routes(law: Clusters, t: Training, seed: int) -> Json:
+def _routes(law: ClusterLaw, t: Training, seed: int) -> Json:
     drawn = law.draw(t.n, 2 * t.m + law.k * t.h, seed, compact=False)
     first, second = drawn.directions[: 2 * t.m], drawn.directions[2 * t.m :]
     starts = {

@@ -17,7 +17,6 @@ from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_observables import cosines, summarise_cosines
 from featscope.experiments.spec import Experiment, Overrides
-from featscope.laws.cluster_checks import assumptions
 from featscope.laws.clusters import ClusterBatch
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import in_span, span
@@ -76,7 +75,7 @@ def run_fig2(spec: Fig2Spec, folder: Folder) -> Json:
         return row
 
     per_seed, lost = each_healthy(spec.seeds, measure)
-    return {**fig2_summary(per_seed), **lost, "unmet": unmet(assumptions(spec.law, spec.training.hyper))}
+    return {**fig2_summary(per_seed), **lost, "unmet": unmet(spec.law.check(spec.training.hyper))}
 
 
 def fig2_summary(rows: Sequence[dict[str, Any]]) -> Json:
@@ -161,7 +160,7 @@ def run_fig3(spec: Fig3Spec, folder: Folder) -> Json:
         "fine": {key: mean[f"fine_{key}"] for key in ("own_loss", "readout", "certified", "own_loss_last")},
         "by_seed": facts,
         **lost,
-        "unmet": unmet(assumptions(spec.law, spec.training.hyper)),
+        "unmet": unmet(spec.law.check(spec.training.hyper)),
         "note": "on the 2-class network the margin and the own loss have the same normalised gradient: own_loss is both attacks",
     }
 

@@ -13,8 +13,8 @@ from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, binary_step, fine_step, hidden, start_binary, start_fine
 from featscope.experiments.spec import Experiment, Overrides
-from featscope.laws.cluster_checks import assumptions, cross_bound, failure_bound, properties
-from featscope.laws.clusters import Clusters, Draw
+from featscope.laws.cluster_properties import cross_bound, failure_bound, properties
+from featscope.laws.clusters import ClusterLaw, Draw
 from featscope.nets import two_layer
 from featscope.papers.fa.clusters import ClusterSpec
 
@@ -35,7 +35,7 @@ class PropertiesSpec(ClusterSpec):
     data: bool = True
 
 
-def initial(law: Clusters, drawn: Draw, start: Descent, m: int, eta: float, scales: tuple[float, float]) -> list[Condition]:
+def initial(law: ClusterLaw, drawn: Draw, start: Descent, m: int, eta: float, scales: tuple[float, float]) -> list[Condition]:
     """A.10, A.12, A.13 and A.14 on one draw."""
     d, k, n = law.d, law.k, drawn.train.x.shape[0]
     a = two_layer.output_weights(m, start.w.dtype)
@@ -55,7 +55,7 @@ def initial(law: Clusters, drawn: Draw, start: Descent, m: int, eta: float, scal
     ]
 
 
-def first_step(law: Clusters, drawn: Draw, binary: Descent, fine: Descent, m: int, h: int, eta: float) -> list[Condition]:
+def first_step(law: ClusterLaw, drawn: Draw, binary: Descent, fine: Descent, m: int, h: int, eta: float) -> list[Condition]:
     """Lemmas B.1 and C.5: after one step every point activates all neurons of its class (of its cluster)."""
     train = drawn.train
     a = two_layer.output_weights(m, binary.w.dtype)
@@ -101,12 +101,12 @@ def run_properties(spec: PropertiesSpec, folder: Folder) -> Json:
         "draws": len(rows) // len(names),
         "failure_bound": failure_bound(law, t.n),
         "delta": cross_bound(law.d),
-        "unmet": unmet(assumptions(law, t.hyper)),
+        "unmet": unmet(law.check(t.hyper)),
         "setting": {"k": law.k, "d": law.d, "n": t.n, "m": t.m, "learning_rate": t.learning_rate, "init_weight": t.init_weight},
     }
 
 
-def properties_six(law: Clusters, drawn: Draw) -> list[Condition]:
+def properties_six(law: ClusterLaw, drawn: Draw) -> list[Condition]:
     """Property 6 as printed, i = j included: the diagonal alone decides it, ‖x_i‖² ≤ 2d."""
     sizes = (drawn.train.x * drawn.train.x).sum(-1)
     return [below("6", "⟨x_i, x_i⟩ ≤ 2d", float(sizes.max()) / law.d, 2.0)]

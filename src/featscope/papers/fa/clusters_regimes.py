@@ -21,8 +21,8 @@ from featscope.dynamics.cluster_flow import Flow, begin, finished, flow_step
 from featscope.dynamics.cluster_observables import Watch
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.spec import Experiment, Overrides, Spec
-from featscope.laws.cluster_checks import assumptions, proof_epsilon
-from featscope.laws.clusters import Clusters, Draw
+from featscope.laws.cluster_properties import proof_epsilon
+from featscope.laws.clusters import ClusterLaw, Draw
 from featscope.nets import two_layer
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import span
@@ -53,9 +53,9 @@ class RegimeSpec(Spec):
         return self.sizes[self.large]
 
     @property
-    def law(self) -> Clusters:
+    def law(self) -> ClusterLaw:
         """d = k^10."""
-        return Clusters(k=self.k, d=self.k**10)
+        return ClusterLaw(k=self.k, d=self.k**10)
 
     @property
     def training(self) -> Training:
@@ -118,7 +118,7 @@ def run_regime(spec: RegimeSpec, folder: Folder) -> Json:
     steps, d = 1 / training.learning_rate, float(law.d)
     return {
         "by_seed": results,
-        "unmet": unmet(assumptions(law, training.hyper)),
+        "unmet": unmet(law.check(training.hyper)),
         "epsilon": proof_epsilon(law, training.n),
         "window": {"least": steps, "least_fine": steps * float(law.k) ** 8, "most": math.exp(math.sqrt(law.k))},
         "radii": {"averaging": 2 * (1 + law.balance) * math.sqrt(d / law.k), "decoupling": math.sqrt(d) / 10},

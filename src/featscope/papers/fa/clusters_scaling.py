@@ -16,7 +16,7 @@ from featscope.core.stats import exponent
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.experiments.spec import Experiment, Overrides, Spec
-from featscope.laws.clusters import Clusters
+from featscope.laws.clusters import ClusterLaw
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import span
 from featscope.papers.fa.clusters import Training, train
@@ -67,7 +67,7 @@ KEPT = (
 )
 
 
-def settings(spec: ScalingSpec) -> dict[str, list[tuple[int, Clusters, Training]]]:
+def settings(spec: ScalingSpec) -> dict[str, list[tuple[int, ClusterLaw, Training]]]:
     """Sweep → (value, law, training)."""
     n, wide = spec.base_points, spec.sweep_dimension
 
@@ -83,14 +83,14 @@ def settings(spec: ScalingSpec) -> dict[str, list[tuple[int, Clusters, Training]
         return near(wide, max(n // 10, 12) * k, k // 2, (k // 2) * k / 50)
 
     return {
-        "d": [(d, Clusters(d=d), near(d, n)) for d in spec.dimensions],
-        "n": [(size, Clusters(d=wide), near(wide, size)) for size in spec.points],
-        "k": [(k, Clusters(k=k, d=wide), wide_k(k)) for k in spec.clusters],
-        "talk": [(d, Clusters(d=d), talk(d)) for d in spec.talk_dimensions],
+        "d": [(d, ClusterLaw(d=d), near(d, n)) for d in spec.dimensions],
+        "n": [(size, ClusterLaw(d=wide), near(wide, size)) for size in spec.points],
+        "k": [(k, ClusterLaw(k=k, d=wide), wide_k(k)) for k in spec.clusters],
+        "talk": [(d, ClusterLaw(d=d), talk(d)) for d in spec.talk_dimensions],
     }
 
 
-def measure(spec: ScalingSpec, law: Clusters, training: Training, seed: int) -> Json:
+def measure(spec: ScalingSpec, law: ClusterLaw, training: Training, seed: int) -> Json:
     """Train both networks once and read off what the theorems speak of."""
     done = train(spec, law, training, seed, None, training.steps)
     batch = done.test(spec.test_points)

@@ -1,4 +1,4 @@
-"""FA's assumptions and the seven properties of its training set (Proposition A.6), as numbers with the proof's constants."""
+"""The seven properties of FA's training set (Proposition A.6) and the constants of its proofs, as numbers."""
 
 from __future__ import annotations
 
@@ -7,33 +7,11 @@ import math
 import torch
 from torch import Tensor
 
-from featscope.core.conditions import Condition, above, below
-from featscope.core.rules import CONSTANT
-from featscope.laws.clusters import ClusterBatch, Clusters, Hyper
-
-#: A setting that takes an assumption with equality must meet it after rounding.
-ROUNDING = 1 + 1e-9
+from featscope.core.conditions import Condition, below
+from featscope.laws.clusters import ClusterBatch, ClusterLaw
 
 
-def assumptions(law: Clusters, hyper: Hyper) -> list[Condition]:
-    """Assumptions 3.2, 3.3 and 4.3 with the constants in O, Ω and Θ read as 1 (Θ as within a factor CONSTANT)."""
-    d, k, eta = law.d, law.k, hyper.learning_rate
-    plain = law.alpha == 1 and law.sigma == 1
-    return [
-        below("A3.2", "features are orthogonal: |cosine| ≤ 0", abs(law.cosine), 0.0),
-        above("D3.1", "α = σ = 1", float(plain), 1.0),
-        below("A3.3", "balance c = Θ(1)", law.balance, CONSTANT),
-        above("A4.3.d", "d ≥ k^10", float(d), float(k) ** 10),
-        above("A4.3.n", "n ≥ k^7", float(hyper.n), float(k) ** 7),
-        below("A4.3.n-top", "ln n ≤ ln² d", math.log(hyper.n), math.log(d) ** 2),
-        below("A4.3.m", "m = Θ(k): max(m/k, k/m)", max(hyper.m / k, k / hyper.m), CONSTANT),
-        below("A4.3.eta", "η ≤ d^−2", eta, float(d) ** -2 * ROUNDING),
-        below("A4.3.w", "σ_w² ≤ η k^−5", hyper.init_weight**2, eta * float(k) ** -5 * ROUNDING),
-        below("A4.3.b", "σ_b² ≤ η k^−5", hyper.init_bias**2, eta * float(k) ** -5 * ROUNDING),
-    ]
-
-
-def proof_epsilon(law: Clusters, n: int) -> float:
+def proof_epsilon(law: ClusterLaw, n: int) -> float:
     """ε of Lemma B.7: max{2 ln(n/k)/(√(n/k) − ln(n/k)), k²Δ/d, k²/n} with Δ = 4√d ln d; infinite where √(n/k) ≤ ln(n/k)."""
     share = n / law.k
     gap = math.sqrt(share) - math.log(share)
@@ -46,13 +24,13 @@ def cross_bound(d: int) -> float:
     return 4 * math.sqrt(d) * math.log(d)
 
 
-def failure_bound(law: Clusters, n: int) -> float:
+def failure_bound(law: ClusterLaw, n: int) -> float:
     """δ = 8 n² d^(−ln d / 2) + 2k (n/k)^(−ln(n/k)) of Proposition A.6."""
     share = math.log(n / law.k)
     return 8 * n**2 * math.exp(-(math.log(law.d) ** 2) / 2) + 2 * law.k * math.exp(-(share**2))
 
 
-def properties(law: Clusters, batch: ClusterBatch, distinct: bool) -> list[Condition]:
+def properties(law: ClusterLaw, batch: ClusterBatch, distinct: bool) -> list[Condition]:
     """The seven properties of Proposition A.6 on one training set; ``distinct`` reads property 6 for i ≠ j only."""
     d, n, k = law.d, batch.x.shape[0], law.k
     root, delta = math.sqrt(d), cross_bound(d)
