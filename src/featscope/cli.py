@@ -21,7 +21,7 @@ from featscope import __version__
 from featscope.bench import registry as benches
 from featscope.core.errors import BadInput, FeatscopeError, require_at_least
 from featscope.core.health import told
-from featscope.core.store import Run, Store, find_runs, write_json
+from featscope.core.store import Run, Store, find_runs, locked, write_json
 from featscope.experiments import spec as specs
 from featscope.experiments.registry import EXPERIMENTS, experiment
 from featscope.images.command import app as data_app
@@ -167,7 +167,8 @@ def check(
     finally:
         shown.stop()
     if not claims and paper is None:
-        write_json(folder / "ledger.json", lines)
+        with locked(folder / "ledger.json"):
+            write_json(folder / "ledger.json", lines)
     if as_json:
         _print_json(lines)
         return
@@ -199,7 +200,7 @@ def report(
     if not runs:
         raise BadInput("no finished run", ", ".join(map(str, folders)), "run `featscope run NAME` or `featscope check` first")
     for done in runs:
-        if not (done.path / "figures").exists():
+        if not page.is_drawn(done):
             page.draw(done)
     lines = [line for folder in folders for line in page.read_ledger(folder)]
     page.write_page(runs, target, lines)

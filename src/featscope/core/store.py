@@ -2,6 +2,9 @@
 
 A run is written part by part into `<digest>.partial`, which is renamed to `<digest>` when the run is complete. Every file is
 written beside its place and moved there, so a killed run leaves a folder that can be resumed, and a reader never sees half.
+
+What is damaged is made again: a part of an unfinished run from its start, a finished run as a whole. Two processes that want the same run share it: one
+makes it, the other waits.
 """
 
 from __future__ import annotations
@@ -9,9 +12,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import io
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 import time
@@ -24,8 +29,9 @@ from typing import IO, Any, Protocol
 
 import polars as pl
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
 from featscope.core.errors import BadInput, FeatscopeError
@@ -64,20 +70,32 @@ def digest(value: Any) -> str:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically."""
     spare = path.with_name(path.name + ".new")
-    with spare.open("w", encoding="utf-8") as out:
-        json.dump(value, out, indent=2, allow_nan=False)
-        out.write("\n")
-        out.flush()
-        os.fsync(out.fileno())
+    write_bytes(spare, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
     spare.replace(path)
 
 
-def read_json(path: Path) -> Any:
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file and wait until it is on the disk."""
+    with path.open("wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+class Damaged(BadInput):
+    """A file is not what was written, or is gone."""
+
+
+def read_json(path: Path, remedy: str | None = None) -> Any:
     """Read JSON; a damaged file is a one-line error."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _damaged(path, error) from None
+    except (*_GONE, ValueError) as error:
+        raise _damaged(path, error, remedy) from None
+
+
+#: what reading a file gives that is not there or is no file; other errors of the system are no damage
+_GONE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 def table(rows: Rows) -> pl.DataFrame:
@@ -85,21 +103,25 @@ def table(rows: Rows) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
 
-def _damaged(path: Path, error: Exception) -> BadInput:
+def _damaged(path: Path, error: Exception, remedy: str | None = None) -> Damaged:
     reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-    return BadInput("damaged or missing file in a run folder", f"{path} ({reason})", "delete the folder or run with --force")
+    again = f"delete the folder {path.parent} and make the run again with the command that made it"
+    return Damaged("damaged or missing file", f"{path} ({reason})", remedy or again)
 
 
 def _write_data(folder: Path, rows: pl.DataFrame, tensors: Mapping[str, Tensor]) -> None:
-    rows.write_parquet(folder / "rows.parquet")
-    save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, str(folder / "tensors.safetensors"))
+    # Through memory, because on a full disk polars and safetensors raise errors of their own.
+    made = io.BytesIO()
+    rows.write_parquet(made)
+    write_bytes(folder / "rows.parquet", made.getvalue())
+    write_bytes(folder / "tensors.safetensors", to_safetensors({name: t.detach().cpu().contiguous() for name, t in tensors.items()}))
 
 
 def _read_rows(folder: Path) -> pl.DataFrame:
     path = folder / "rows.parquet"
     try:
         return pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (*_GONE, pl.exceptions.PolarsError) as error:
         raise _damaged(path, error) from None
 
 
@@ -107,7 +129,7 @@ def _read_tensors(folder: Path) -> dict[str, Tensor]:
     path = folder / "tensors.safetensors"
     try:
         return load_file(str(path))
-    except (OSError, SafetensorError) as error:
+    except (*_GONE, SafetensorError) as error:
         raise _damaged(path, error) from None
 
 
@@ -135,24 +157,52 @@ class Part:
         return self.home / f"{self.name}.json"
 
     def load(self) -> Saved | None:
-        """Return what was saved last, or None."""
+        """Return what was saved last, or None; what is damaged is thrown away, so that the part is made again."""
         if not self._pointer.exists():
             return None
-        pointer = read_json(self._pointer)
+        try:
+            return self.read()
+        except Damaged:
+            self._pointer.unlink()
+            return None
+
+    def read(self) -> Saved:
+        """What was saved last."""
+        pointer = self._read_pointer()
         folder = self.home / pointer["folder"]
         rows = _read_rows(folder).to_dicts()
         return Saved(pointer["step"], pointer["done"], rows, _read_tensors(folder), pointer["notes"])
 
+    def _read_pointer(self) -> Json:
+        pointer = read_json(self._pointer)
+        if not isinstance(pointer, dict) or not {"folder", "step", "done", "notes"} <= set(pointer):
+            raise _damaged(self._pointer, ValueError("not what a run writes"))
+        return pointer
+
+    def _folders(self) -> list[Path]:
+        """Every folder that a save of this part has left; a part's name may be the beginning of another's."""
+        tail = re.compile(re.escape(self.name) + r"\.\d+(\.done)?(\.again)?")
+        return [path for path in self.home.iterdir() if tail.fullmatch(path.name)]
+
     def save(self, step: int, done: bool, rows: Rows, tensors: Mapping[str, Tensor], notes: Mapping[str, Any] | None = None) -> None:
         """Write rows and tensors beside the old ones, then move the pointer to them."""
         folder = self.home / f"{self.name}.{step}{'.done' if done else ''}"
+        if self._points_to(folder):
+            # The same step once more: what the pointer names stays until it names another.
+            folder = folder.with_name(folder.name + ".again")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         _write_data(folder, table(rows), tensors)
-        old = read_json(self._pointer)["folder"] if self._pointer.exists() else None
         write_json(self._pointer, {"folder": folder.name, "step": step, "done": done, "notes": dict(notes or {})})
-        if old and old != folder.name:
-            shutil.rmtree(self.home / old, ignore_errors=True)
+        for other in self._folders():
+            if other != folder:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def _points_to(self, folder: Path) -> bool:
+        try:
+            return self._pointer.exists() and self._read_pointer()["folder"] == folder.name
+        except Damaged:
+            return False
 
     def report(self, step: int, steps: int, facts: Mapping[str, float]) -> None:
         """Pass progress on."""
@@ -167,6 +217,8 @@ class Folder:
     progress: Progress
     spec: Json
     started: float = field(default_factory=time.time)
+    #: what a reader of the run should know of how it was made
+    notes: Json = field(default_factory=dict)
 
     @property
     def store(self) -> Store:
@@ -188,13 +240,11 @@ class Folder:
 
     def _parts(self) -> Iterator[tuple[str, Saved]]:
         for pointer in sorted((self.partial / "parts").glob("*.json")):
-            saved = Part(pointer.parent, pointer.stem).load()
-            if saved is not None:
-                yield pointer.stem, saved
+            yield pointer.stem, Part(pointer.parent, pointer.stem).read()
 
     def finish(self, summary: Json, facts: Mapping[str, Any]) -> Run:
         """Gather the parts, write summary and manifest, and move the folder to its final place."""
-        frames, tensors, notes = [], {}, {}
+        frames, tensors, notes = [], {}, dict(self.notes)
         for name, saved in self._parts():
             frames.append(table([{"part": name, **row} for row in saved.rows]))
             tensors.update({f"{name}/{key}": t for key, t in saved.tensors.items()})
@@ -209,11 +259,20 @@ class Folder:
         write_json(self.partial / "spec.json", self.spec)
         write_json(self.partial / "summary.json", summary)
         write_json(self.partial / "manifest.json", {**_environment(), **facts, "notes": notes, **self._clock()})
-        shutil.rmtree(self.partial / "parts", ignore_errors=True)
+        # The order matters: at every moment a kill leaves the old run, or the parts of the new one, or the new one.
+        old = _old(self.place)
+        shutil.rmtree(old, ignore_errors=True)
         if self.place.exists():
-            shutil.rmtree(self.place)
+            self.place.rename(old)
         self.partial.rename(self.place)
+        shutil.rmtree(self.place / "parts", ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
         return Run(self.place)
+
+    def begin_again(self) -> None:
+        """Forget all parts."""
+        shutil.rmtree(self.partial, ignore_errors=True)
+        (self.partial / "parts").mkdir(parents=True)
 
     def _clock(self) -> Json:
         return {"started": self.started, "wall_seconds": round(time.time() - self.started, 2), "finished": True}
@@ -231,6 +290,21 @@ class Run:
         if not isinstance(found, dict) or not set(keys) <= set(found):
             raise _damaged(path, ValueError("not what a run writes"))
         return found
+
+    def damage(self) -> str | None:
+        """Which file cannot be read, if one cannot; tables and tensors are opened, not read."""
+        try:
+            Run(self.path)._open()
+        except (Damaged, OSError, pl.exceptions.PolarsError, SafetensorError) as error:
+            return " ".join(str(error).split())[:200]
+        return None
+
+    def _open(self) -> None:
+        for part in (self.spec, self.summary, self.manifest):
+            part.keys()
+        pl.read_parquet_schema(self.path / "rows.parquet")
+        with safe_open(str(self.path / "tensors.safetensors"), "pt") as tensors:
+            tensors.keys()
 
     @cached_property
     def spec(self) -> Json:
@@ -285,18 +359,21 @@ class Store:
         return self.root / str(spec["experiment"]) / digest(spec)
 
     def find(self, spec: Json) -> Run | None:
-        """Return the finished run of this spec, or None."""
-        place = self.place(spec)
-        return Run(place) if (place / "manifest.json").exists() else None
+        """Return the finished run of this spec, or None; a damaged one does not count."""
+        run = Run(self.place(spec))
+        return run if (run.path / "manifest.json").exists() and run.damage() is None else None
 
     @contextlib.contextmanager
     def write(self, spec: Json, progress: Progress, fresh: bool = False, wait: bool = False) -> Iterator[Folder]:
         """Open the spec's folder for writing, resuming what an interrupted run left unless ``fresh``; ``wait`` for another that writes it."""
         folder = Folder(self.place(spec), progress, spec)
         folder.place.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder.place.with_name(folder.place.name + ".lock"), wait):
+        with locked(folder.place, wait, progress):
+            _bring_back(folder.place)
             if fresh:
                 shutil.rmtree(folder.partial, ignore_errors=True)
+            if (folder.place / "manifest.json").exists() and (damage := Run(folder.place).damage()) is not None:
+                folder.notes["folder"] = {"made again because": damage}
             (folder.partial / "parts").mkdir(parents=True, exist_ok=True)
             yield folder
 
@@ -309,13 +386,32 @@ def find_runs(root: Path) -> list[Run]:
     """All finished runs at or below ``root``, by path."""
     if not root.is_dir():
         raise BadInput("not a folder", str(root), "give the folder of a run, or one that holds runs")
-    found = (path.parent for path in sorted(root.rglob("manifest.json")))
-    return [Run(path) for path in found if not path.name.endswith(".partial")]
+    found = []
+    # os.walk does not mind folders that another process moves meanwhile.
+    for folder, inner, files in os.walk(root):
+        inner[:] = [name for name in inner if not name.endswith((".partial", ".old"))]
+        found += [Path(folder)] if "manifest.json" in files else []
+    return [Run(path) for path in sorted(found)]
+
+
+def _old(place: Path) -> Path:
+    """Where a run goes while another takes its place."""
+    return place.with_name(place.name + ".old")
+
+
+def _bring_back(place: Path) -> None:
+    """Undo half an exchange that a kill left."""
+    if _old(place).exists() and not place.exists():
+        _old(place).rename(place)
+    shutil.rmtree(_old(place), ignore_errors=True)
+    shutil.rmtree(place / "parts", ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _locked(path: Path, wait: bool) -> Iterator[None]:
-    handle = _lock(path, wait)
+def locked(place: Path, wait: bool = True, progress: Progress | None = None) -> Iterator[None]:
+    """Be the only process that writes at ``place``; ``wait`` for another, or say that there is one."""
+    path = place.with_name(place.name + ".lock")
+    handle = _lock(path, wait, progress or Silent())
     try:
         yield
     finally:
@@ -323,16 +419,20 @@ def _locked(path: Path, wait: bool) -> Iterator[None]:
         handle.close()
 
 
-def _lock(path: Path, wait: bool) -> IO[str]:
+def _lock(path: Path, wait: bool, progress: Progress) -> IO[str]:
     """The lock file, held. Who held it before has removed it, so a lock on a file that is no longer at its place is taken anew."""
     while True:
         handle: IO[str] = path.open("w")
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except OSError:
-            handle.close()
-            message = f"another process is writing this run: {path.with_suffix('')}; wait for it or use another --out"
-            raise FeatscopeError(message) from None
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not wait:
+                handle.close()
+                message = f"another process is writing this run: {path.with_suffix('')}; wait for it or use another --out"
+                raise FeatscopeError(message) from None
+            progress.report("waiting for another process", 0, 1, {})
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            progress.report("waiting for another process", 1, 1, {})
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle.fileno()), path.stat()):
                 return handle

@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, field_validator
 
 from featscope.core.errors import BadInput, require, unknown
-from featscope.core.store import Folder, Json, Progress, Run, Silent, Store
+from featscope.core.store import Damaged, Folder, Json, Progress, Run, Silent, Store
 from featscope.core.value import Value, other_types, plain
 
 Profile = Literal["quick", "cpu", "paper"]
@@ -146,18 +146,25 @@ def identity(experiment: Experiment[Any], spec: Spec) -> Json:
     return {**who, "types": types} if types else who
 
 
-def run(experiment: Experiment[T], spec: T, store: Store, progress: Progress | None = None, force: bool = False, wait: bool = False) -> Run:
+def run(experiment: Experiment[T], spec: T, store: Store, progress: Progress | None = None, force: bool = False, wait: bool = True) -> Run:
     """Return the finished run of this spec, running it if it is not in the store; ``wait`` for another process that runs it."""
     who = identity(experiment, spec)
     found = None if force else store.find(who)
     if found is not None:
         return found
     with store.write(who, progress or Silent(), fresh=force, wait=wait) as folder:
-        if wait and (found := store.find(who)) is not None:
+        if not force and (found := store.find(who)) is not None:
             shutil.rmtree(folder.partial)
             return found
-        summary = experiment.run(spec, folder)
-        return folder.finish(summary, {"seeds": list(spec.seeds), "radii": radii(who["spec"])})
+        facts = {"seeds": list(spec.seeds), "radii": radii(who["spec"])}
+        try:
+            return folder.finish(experiment.run(spec, folder), facts)
+        except Damaged as error:
+            if str(folder.partial) not in str(error):
+                raise
+            # A part that was finished before, and that nobody reads again, is damaged.
+            folder.begin_again()
+            return folder.finish(experiment.run(spec, folder), facts)
 
 
 def radii(body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import fields
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import polars as pl
 import torch
 
 from featscope.core.conditions import Condition, unmet
-from featscope.core.errors import BadInput, unknown
+from featscope.core.errors import BadInput, FeatscopeError, unknown
 from featscope.core.store import Progress, Run, Silent, Store, canonical
 from featscope.experiments.registry import EXPERIMENTS, experiment
 from featscope.experiments.spec import Spec, identity, resolve, run
@@ -104,6 +107,18 @@ def needed(claims: Sequence[Claim], profile: str) -> dict[str, tuple[str, Spec]]
     return plans
 
 
+def _follow_parent() -> None:
+    """End this worker when the command that started it is gone; a pool's worker would wait for ever."""
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _job(name: str, spec: Spec, root: Path) -> Path:
     """Run one experiment in a worker process with one thread."""
     torch.set_num_threads(1)
@@ -116,12 +131,16 @@ def make_runs(plans: Sequence[tuple[str, Spec]], store: Store, progress: Progres
         for name, spec in plans:
             on_run(run(experiment(name), spec, store, progress))
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_follow_parent) as pool:
         waiting = [pool.submit(_job, name, spec, store.root) for name, spec in plans]
         try:
             for done, future in enumerate(as_completed(waiting), start=1):
                 on_run(Run(future.result()))
                 progress.report("runs", done, len(plans), {})
+        except BrokenProcessPool:
+            raise FeatscopeError(
+                "a worker process was killed, perhaps for want of memory; repeat the command, with --jobs 1 if it recurs"
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
