@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from featscope.core import streams
 from featscope.core.streams import stream
 from featscope.dynamics import cluster_descent as cd
 from featscope.dynamics import coefficients as co
@@ -255,6 +256,21 @@ def test_batches_are_drawn_without_replacement_by_seed_and_step() -> None:
     sorted_x, sorted_y = by_class(x, torch.tensor([1, 0] * 5))
     assert sorted_y.tolist() == [0] * 5 + [1] * 5
     assert sorted_x[:, 0, 0].tolist() == [1.0, 3, 5, 7, 9, 0, 2, 4, 6, 8]
+
+
+def test_no_two_draws_of_a_synthetic_training_share_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of every run and step, points and initial directions: as many seeds as draws."""
+    made, real = [], streams.derive
+    monkeypatch.setattr(streams, "derive", lambda seed, *names: made.append(real(seed, *names)) or made[-1])
+    x, y, seeds = normal(3, 6, 1, 2), torch.zeros(3, 6, dtype=torch.long), [4, 5, 6]
+    made.clear()
+    step = training_step(PatchNetSpec(width=1), x, y, 0.1, batch_size=2, seeds=seeds)
+    state = Weights(torch.ones(3, 2, 1, 2, dtype=F64))
+    for t in range(5):
+        state = step(state, t)
+    for seed in seeds:
+        LAW.draw(N, 2, seed, compact=False)
+    assert len(set(made)) == len(made) == 3 * (5 + 2)
 
 
 @pytest.mark.parametrize("runs", [None, 2])

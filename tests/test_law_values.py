@@ -171,9 +171,13 @@ def test_cluster_assumptions_met_at_their_far_end() -> None:
     assert {name for name, c in cluster_case(init_bias=1.0).items() if not c.met} == {"A4.3.b"}
 
 
-def test_the_properties_of_a_training_set_by_plain_loops() -> None:
+@pytest.mark.parametrize("mirror", [1.0, -1.0])
+def test_the_properties_of_a_training_set_by_plain_loops(mirror: float) -> None:
+    """The same noise and its negative: extremes of one sign become extremes of the other."""
     law = Clusters(k=3, d=60, alpha=1.5, sigma=0.7, cosine=0.2)
     batch = law.sample(14, stream(3, "points"))
+    centres = 1.5 * law.features()[batch.cluster]
+    batch = batch._replace(x=centres + mirror * (batch.x - centres))
     mu, n = law.features(), 14
     xi = (batch.x - 1.5 * mu[batch.cluster]) / 0.7
     pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
