@@ -81,20 +81,23 @@ def test_cluster_starts_have_their_scales() -> None:
         assert not zero.any()
 
 
-def watched(fine: bool) -> tuple[dict[str, float], cd.Descent, Watch]:
+def watched(fine: bool, shift: int) -> tuple[dict[str, float], cd.Descent, Watch]:
     train = LAW.sample(N, stream(5, "data"))
     count = 3 * H if fine else 2 * M
     state = cd.Descent(
-        0.4 * normal(count, 12, seed=6), torch.zeros(count, dtype=F64) if fine else normal(count, seed=7), normal(count, N, seed=8)
+        0.4 * normal(count, 12, seed=6 + shift),
+        torch.zeros(count, dtype=F64) if fine else normal(count, seed=7 + shift),
+        normal(count, N, seed=8 + shift),
     )
     watch = Watch(LAW, train)
     row = watch.fine(state, H) if fine else watch.binary(state, output_weights(M))
     return {key: float(value) for key, value in row.items()}, state, watch
 
 
+@pytest.mark.parametrize("shift", [0, 10, 20])
 @pytest.mark.parametrize("fine", [False, True])
-def test_cluster_observables_by_plain_loops(fine: bool) -> None:
-    row, state, watch = watched(fine)
+def test_cluster_observables_by_plain_loops(fine: bool, shift: int) -> None:
+    row, state, watch = watched(fine, shift)
     train, mu = watch.train, LAW.features()
     xi = (train.x - 1.3 * mu[train.cluster]) / 0.8
     neurons = range(len(state.w))

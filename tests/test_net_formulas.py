@@ -151,6 +151,8 @@ def test_relu_has_slope_one_at_zero_everywhere() -> None:
     net = TwoLayer(torch.ones(2, 3, dtype=F64), torch.tensor([-3.0, -3.0], dtype=F64), output_weights(1))
     net = net._replace(w=net.w * torch.tensor([[1.0], [2.0]], dtype=F64), b=torch.tensor([-3.0, -6.0], dtype=F64))
     assert two_layer.input_gradient(net, ones)[1].tolist() == [[-1.0, -1.0, -1.0]]
+    silent = TwoLayer(zero, torch.zeros(2, dtype=F64), output_weights(1))
+    assert two_layer.point_coefficients(silent, ones, -ones[:, 0])[0][:, 0].tolist() == [-0.5, 0.5]
     flat = MultiClass(zero)
     coefficients, _ = multiclass.point_coefficients(flat, ones, torch.tensor([1]))
     assert coefficients[:, 0].tolist() == [-0.5, 0.5]
@@ -202,17 +204,17 @@ def test_read_outs_and_their_slopes() -> None:
 
 
 def test_the_networks_of_the_appendix_by_hand() -> None:
-    mu, signs = torch.eye(3, 4, dtype=F64) * 2, torch.tensor([1.0, -1.0, 1.0], dtype=F64)
+    mu, signs = torch.eye(4, dtype=F64) * 2, torch.tensor([1.0, -1.0, 1.0, -1.0], dtype=F64)
     x = torch.tensor([[1.0, 2.0, 3.0, 4.0]], dtype=F64)
-    # ReLU(2 + 6 + 1) − ReLU(4 − 3)
-    assert two_layer.forward(averaging_with_bias(mu, signs, 1.0, -3.0), x).tolist() == [8.0]
-    assert two_layer.forward(two_layer.averaging(mu, signs), x).tolist() == [4.0]
-    # d = 4: (2 − 2)₊ + (6 − 2)₊ − (4 − 2)₊
+    # ReLU(2 + 6 + 2) − ReLU(4 + 8 − 3)
+    assert two_layer.forward(averaging_with_bias(mu, signs, 2.0, -3.0), x).tolist() == [1.0]
+    assert two_layer.forward(two_layer.averaging(mu, signs), x).tolist() == [-4.0]
+    # d = 4: (2 − 2)₊ + (6 − 2)₊ − (4 − 2)₊ − (8 − 2)₊
     apart = two_layer.decoupled(mu, signs, 4)
-    assert two_layer.forward(apart, x).tolist() == [2.0]
-    assert apart.a.tolist() == [1.0, 1.0, -1.0]
+    assert two_layer.forward(apart, x).tolist() == [-4.0]
+    assert apart.a.tolist() == [1.0, 1.0, -1.0, -1.0]
     # F_j = ReLU⟨μ_j + Σ of its class, x⟩
-    assert multiclass.logits(multiclass.fragile(mu, signs), x).tolist() == [[2 + 8, 4 + 4, 6 + 8]]
+    assert multiclass.logits(multiclass.fragile(mu, signs), x).tolist() == [[2 + 8, 4 + 12, 6 + 8, 8 + 12]]
 
 
 def test_logits_are_half_the_score_on_either_side() -> None:
