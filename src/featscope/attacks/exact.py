@@ -104,8 +104,8 @@ def exact_radii(net: TwoLayer, x: Tensor, y: Tensor) -> Radii:
     upper = np.linalg.norm(delta, axis=1)
     lower = np.minimum(lower, upper)
     settled = _agree(lower, upper, np.array([whole.length(point) for point in at]))
-    found = (torch.from_numpy(array) for array in (lower, upper, delta, certificate, correct))
-    return Radii(*found, solver.solved, torch.from_numpy(settled))
+    bounds, proof = (torch.from_numpy(lower), torch.from_numpy(upper)), (torch.from_numpy(delta), torch.from_numpy(certificate))
+    return Radii(*bounds, *proof, torch.from_numpy(correct), solver.solved, torch.from_numpy(settled))
 
 
 def _agree(lower: Array, upper: Array, length: Array) -> NDArray[np.bool_]:
@@ -151,11 +151,8 @@ class _Halves:
         low, high = np.maximum(z - slack, 0), np.maximum(z + slack, 0)
         up, down = np.maximum(a, 0), np.minimum(a, 0)
         sums = (len(a) + 4) * np.finfo(kind).eps * float(np.abs(a) @ high)
-        return (
-            float(up @ low + down @ high) - sums,
-            float(up @ high + down @ low) + sums,
-            8 * float(np.finfo(np.float64).eps * (np.abs(a) @ size)),
-        )
+        explained = 8 * np.finfo(np.float64).eps * float(np.abs(a) @ size)
+        return float(up @ low + down @ high - sums), float(up @ high + down @ low + sums), float(explained)
 
     def sign(self, x: Array, exactly: bool = True) -> int | None:
         """Whether f(x) > 0 (1) or f(x) ≤ 0 (−1), by rational arithmetic where rounding could decide (None there unless ``exactly``)."""
@@ -311,7 +308,7 @@ def _emptiness(view: _Pieces, piece: int) -> Array | None:
     found = linprog(-view.own_at / room, A_eq=view.own.T / size, b_eq=goal / size, bounds=(0, 1), method="highs-ds")
     if found.x is None:
         return None
-    u = np.clip(found.x, 0.0, 1.0)
+    u: Array = np.clip(found.x, 0.0, 1.0)
     free = (u > 1e-6) & (u < 1 - 1e-6)
     u = np.where(free, u, np.round(u))
     if free.any():
@@ -329,5 +326,7 @@ def lipschitz(net: TwoLayer) -> float:
 
 def bracket_radii(net: TwoLayer, x: Tensor, y: Tensor, attacked: Tensor) -> tuple[Tensor, Tensor]:
     """For networks beyond the limit: y f(x) / Lipschitz constant from below, the attacked radius from above."""
-    margin = (y * forward(net, x)).clamp(min=0)
-    return margin / lipschitz(net), attacked
+    margin, steepest = (y * forward(net, x)).clamp(min=0), lipschitz(net)
+    # A constant f stays what it is: only sgn(0) = −1 is right without a margin.
+    flat = torch.where((margin > 0) | ((y < 0) & (forward(net, x) <= 0)), torch.inf, 0.0).to(margin)
+    return margin / steepest if steepest > 0 else flat, attacked
