@@ -156,6 +156,8 @@ def test_a_radius_that_cannot_be_proved_is_a_bracket_not_exact() -> None:
     claimed = verify(*(t.numpy() for t in (*net, x, tensor([1.0]), 0.99 * found.delta, found.certificate)))
     assert claimed.upper[0] == math.inf
     assert not claimed.settled(1e-5)[0]
+    unproved = verify(*(t.numpy() for t in (*net, x, tensor([1.0]), found.delta, 0 * found.certificate)))
+    assert not unproved.settled(1e-5)[0]
     assert verify(*(t.numpy() for t in (*net, x, tensor([1.0]), found.delta, found.certificate))).settled(1e-5)[0]
     with pytest.raises(BadInput, match="finite weights"):
         exact_radii(net, tensor([[math.nan, 0.0]]), tensor([1.0]))
@@ -189,7 +191,7 @@ def patch_threat(name: str, eps: float) -> Threat:
         "support": {"support": tensor([1.0, 0.0])},
         "patch-support": {"support": tensor([[1.0, 0.0], [0.0, 1.0]])},
         "basis": {"basis": turned},
-        "bounds": {"bounds": (-2.0, 2.0)},
+        "bounds": {"bounds": (-3.5, 3.5)},
     }
     norm = name if name.startswith("L") else ("L2" if name == "basis" else "Linf")
     return Threat(norm, eps, 2, **more.get(name, {}))

@@ -100,7 +100,7 @@ def exact_radii(net: TwoLayer, x: Tensor, y: Tensor) -> Radii:
         fools = _Fools(whole, at[i], lift, bool(positive[i]))
         delta[i], certificate[i] = solver.radius(points[i].numpy(), bool(positive[i]), fools)
         # From the stored vectors and the weights as given: what is returned is what they prove, whatever the search believed.
-        lower[i] = _proved(whole.view(at[i], bool(positive[i])), certificate[i]).min(initial=np.inf)
+        lower[i] = _proved(whole.view(at[i], bool(positive[i]), float(np.linalg.norm(at[i]))), certificate[i]).min(initial=np.inf)
     upper = np.linalg.norm(delta, axis=1)
     lower = np.minimum(lower, upper)
     settled = _agree(lower, upper, np.array([whole.length(point) for point in at]))
@@ -131,10 +131,11 @@ class _Halves:
         """The unit of length at a point: its norm and the size of the biases in units of the weights; 1 if both are 0."""
         return float(np.linalg.norm(x)) + self.shift or 1.0
 
-    def view(self, x: Array, positive: bool) -> _Pieces:
+    def view(self, x: Array, positive: bool, reach: float) -> _Pieces:
+        """The network as seen from x, a point of norm ``reach`` before it was projected onto the span."""
         own, rival = (0, 1) if positive else (1, 0)
         (w, b), (own_w, own_b), (rival_w, rival_b) = self.halves[own], self.sums[own], self.sums[rival]
-        table, (other_w, other_b), reach = self.tables[rival], self.halves[rival], float(np.linalg.norm(x))
+        table, (other_w, other_b) = self.tables[rival], self.halves[rival]
         size = np.linalg.norm(w, axis=1), table @ np.linalg.norm(other_w, axis=1)
         room = size[0] * reach + np.abs(b), size[1] * reach + table @ np.abs(other_b)
         return _Pieces(w, w @ x + b, own_w, own_w @ x + own_b, rival_w, rival_w @ x + rival_b, self.tables[own], not positive, *size, *room)
@@ -202,7 +203,7 @@ class _Solver(_Halves):
 
     def radius(self, x: Array, positive: bool, fools: _Fools) -> tuple[Array, Array]:
         """Perturbation (infinite if there is none) and certificate of one correctly classified point."""
-        view, length = self.view(x, positive), self.length(x)
+        view, length = self.view(x, positive, float(np.linalg.norm(fools.x))), fools.whole.length(fools.x)
         certificate = np.zeros((2**self.count, self.count))
         # P < 0 has no point: for y = −1 the zero vector already excludes S = ∅.
         certificate[int(view.strict) : len(view.rival_sums), : len(view.own_at)] = view.own_at > 0
