@@ -11,7 +11,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from soundness import F64, assert_sound, assert_tight, ball_grid, combinations, tensor
 
 from featscope.attacks.axis_exact import worst_margins
 from featscope.attacks.certify import certified, certify
@@ -30,6 +29,7 @@ from featscope.nets.multiclass import MultiClass
 from featscope.nets.patch_cnn import PatchNet
 from featscope.nets.two_layer import TwoLayer, forward, output_weights
 from featscope.theory.verify_fa import verify
+from soundness import F64, assert_sound, assert_tight, ball_grid, combinations, tensor
 
 # --- the exact radius of two-layer networks ------------------------------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ def test_axis_minimum_is_the_minimum_of_a_grid(gamma: float, raise_others: bool)
         net = PatchNet(gamma * torch.eye(3, dtype=F64)[:, None, :], q, rho)
         found = worst_margins(along, y, gamma, eps, q, rho, raise_others)
         cube = ball_grid("Linf", eps, 3, 9)
-        outputs = torch.stack([net((along[i] + cube[:, None])) for i in range(6)])
+        outputs = torch.stack([net(along[i] + cube[:, None]) for i in range(6)])
         if not raise_others:
             own = outputs.gather(-1, y[:, None, None].expand(-1, len(cube), 1))
             outputs = net(along)[:, None].expand_as(outputs).scatter(-1, y[:, None, None].expand_as(own), own)
@@ -314,7 +314,9 @@ def test_cubic_bound_is_below_every_grid(shape: tuple[int, int], radius: float) 
             assert (low <= cubic_true(w, x, y, radius, movable, 61 if patches * dim == 2 else 17) + 1e-9).all()
 
 
-def spread_cubic(cosine: float, patches: int, multiplier: float = 1.0, scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor, float, float]:
+def spread_cubic(
+    cosine: float, patches: int, multiplier: float = 1.0, scale: float = 1.0
+) -> tuple[torch.Tensor, torch.Tensor, float, float]:
     """Two weights of a given cosine with equal projections t on each patch, at the radius where a multiplier of the list is the best.
 
     The worst Δ takes every projection down by a = scale·ρ√(κ/(2P)), κ = 1 + cosine; stationarity, 3(t − a)² = 2μa/(scale²κ), fixes t.
