@@ -101,7 +101,7 @@ def our_accuracy(net: nn.Module, x: Tensor, y: Tensor) -> list[float]:
 
 def our_curve(net: nn.Module, x: Tensor, y: Tensor) -> list[float]:
     """Robust accuracy at all radii, folding and all checks included."""
-    return list(assess_curve(net, x, y, THREAT, RADII, dataclasses.replace(SINGLE, steps=STEPS)).accuracy)
+    return list(assess_curve(net, x, y, THREAT, RADII, [dataclasses.replace(SINGLE, steps=STEPS)]).accuracy)
 
 
 def their_accuracies(peer: Peer, net: nn.Module, x: Tensor, y: Tensor, radii: Sequence[float]) -> list[float]:
