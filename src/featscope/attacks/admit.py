@@ -16,6 +16,8 @@ from featscope.nets.adapters import Cast
 
 def admit(model: Model, x: Tensor, y: Tensor, threat: Threat) -> tuple[Model, Tensor]:
     """The network with logits in the images' precision, and the labels as class numbers; anything else is refused."""
+    both = isinstance(x, Tensor) and isinstance(y, Tensor)
+    require(both, "images and labels must be tensors", f"{type(x).__name__} and {type(y).__name__}", "use torch.as_tensor")
     y = _labels(y)
     _images(x)
     require(

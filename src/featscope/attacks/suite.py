@@ -77,7 +77,9 @@ def preflight(model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Seque
         if not torch.equal(outputs, again):
             warnings.append("two calls of the network differ: it is random, and one call proves little")
         require_logits(outputs)
-        names = {objective for attack in attacks if (objective := getattr(attack, "objective", None))} or {CROSS_ENTROPY.name}
+        names = {objective for attack in attacks if (objective := getattr(attack, "objective", None))} or (
+            {CROSS_ENTROPY.name} if not attacks else set()
+        )
         for name in sorted(names):
             _, pull = linearise(model, x)
             gradient = pull(loss(name).grad(outputs, y)).flatten(1)

@@ -33,7 +33,8 @@ def linearise(model: Model, x: Tensor) -> tuple[Tensor, Pullback]:
     # Whatever mode the caller left on: no_grad, or inference, whose tensors autograd refuses.
     with torch.inference_mode(False), torch.enable_grad():
         leaf = (x.clone() if x.is_inference() else x).detach().requires_grad_(True)
-        outputs = model(leaf)
+        # A leaf may not be changed in place, a copy of it may.
+        outputs = model(leaf.clone())
 
     def pull(cotangent: Tensor) -> Tensor:
         gradient = None

@@ -15,11 +15,13 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from featscope.attacks.copies import Fallen, hidden
 from featscope.attacks.mode import Mode, in_mode
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput, require
 from featscope.core.losses import margin
+from featscope.core.pullback import Model
 from featscope.core.store import Part
 from featscope.core.streams import stream
 from featscope.core.value import Value

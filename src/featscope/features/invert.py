@@ -29,6 +29,8 @@ from featscope.nets.fold import fold
 
 Start = Literal["noise", "grey", "black", "image"]
 _BETAS, _TINY = (0.9, 0.999), 1e-8
+#: relative errors of a reconstruction may differ by this between the network and its fast copy
+COPY_ERROR = 1e-3
 
 
 class InversionSpec(Value):
@@ -116,7 +118,9 @@ def invert(net: nn.Module, x: Tensor, y: Tensor, spec: InversionSpec, seed: int 
         searched = [fold(represent, torch.cat([x[:4], begin(spec, x, seed)[:4]])).model]
 
         def step(state: Inversion, t: int) -> Inversion:
-            moved = [_adam(searched[-1], spec, t, *parts) for parts in zip(*(torch.split(s, spec.batch) for s in (*state, target)), strict=True)]
+            moved = [
+                _adam(searched[-1], spec, t, *parts) for parts in zip(*(torch.split(s, spec.batch) for s in (*state, target)), strict=True)
+            ]
             return Inversion(*(torch.cat(part) for part in zip(*moved, strict=True)))
 
         def errors(images: Tensor) -> Tensor:
