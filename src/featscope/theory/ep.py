@@ -54,7 +54,7 @@ def grid(runs: Runs) -> Finding:
     rows = runs["run"].part("fstar")
     runs_of = [rows.filter(pl.col("run") == seed).sort("d") for seed in sorted(set(rows["run"].to_list()))]
     floor = math.log(least(rows["cells"]) + 1)
-    slowest = least(pl.concat([one["parameters"].log().diff() / one["d"].diff() for one in runs_of]).drop_nulls())
+    slowest = least(pl.concat([((one["parameters"] / one["parameters"].shift(1)).log() / one["d"].diff()).slice(1) for one in runs_of]))
     return every(
         {
             "robust margin": exceeds(least(rows["slack"]), 0.0),

@@ -7,7 +7,7 @@ import math
 import polars as pl
 import torch
 
-from featscope.theory.claim import BEND, Claim, Finding, Need, Reading, Runs, at_least, exactly, fitted
+from featscope.theory.claim import BEND, Claim, Finding, Need, Reading, Runs, at_least, exactly, fitted, plain
 from featscope.theory.parts import every, grows_at_most, least, most, reaches
 from featscope.theory.verify_cgro import robust_memory
 
@@ -75,7 +75,7 @@ def exponential(runs: Runs) -> Finding:
     grown = type(fit)(fit.value * scale, fit.low * scale, fit.high * scale)
     sites = math.log(math.ceil(1 / (2 * delta)))
     return at_least(
-        grown, sites / 4 * (1 - BEND), rate_of_packing=sites, needed=dict(zip(map(str, dims), needed, strict=True)), delta=delta, mu=mu
+        grown, sites / 4 * (1 - BEND), rate_of_packing=sites, needed=dict(zip(map(str, dims), map(plain, needed), strict=True)), delta=delta, mu=mu
     )
 
 
@@ -84,7 +84,7 @@ def exponential_base_e(runs: Runs) -> Finding:
     found = exponential(runs)
     dims, needed, delta, mu = rate(runs)
     value = found.value if found.value is not None else math.nan
-    return reaches(value, 1.0, rate=found.value, delta=delta, mu=mu, last=needed[-1], at=dims[-1])
+    return reaches(value, 1.0, rate=found.value, delta=delta, mu=mu, last=plain(needed[-1]), at=dims[-1])
 
 
 def law_holds(runs: Runs) -> Finding:
