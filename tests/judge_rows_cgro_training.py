@@ -218,7 +218,7 @@ def _time() -> Table:
         nan=Case(starts(*[near] * 37, *[(10, NAN)] * 3), "FAILS", 0.925),
         more=(
             Case(starts(*[near] * 37, *[(10, 31.0)] * 3), "FAILS", 0.925),
-            Case(starts(*[near] * 37, (0, 5.0), (10, math.inf), (-30, -10.0)), "FAILS", 0.925),
+            Case(starts(*[near] * 36, (0, 5.0), (10, math.inf), (-30, -10.0), (10, 0.0)), "FAILS", 0.9),
             Case(starts(*[(-1, None)] * 3), "FAILS", 0.0),
             Case(starts(), "FAILS"),
         ),
