@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
-from featscope.core.stats import Interval, wilson
+from featscope.core.stats import NOTHING, Interval, wilson
 
 
 def pooled_error(accuracies: Sequence[float], points: int) -> Interval:
-    """The error pooled over runs of ``points`` points each, with its Wilson interval."""
+    """The error pooled over runs of ``points`` points each, with its Wilson interval; no interval if a run has no accuracy."""
+    if not accuracies or not all(a is not None and math.isfinite(a) for a in accuracies):
+        return NOTHING
     wrong = sum(round((1 - a) * points) for a in accuracies)
     return wilson(wrong, points * len(accuracies))
 
