@@ -58,7 +58,7 @@ def readable(judge: Judge) -> Judge:
 
     def judged(runs: Runs) -> Finding:
         found = judge(runs)
-        return replace(found, value=_plain(found.value), evidence=_plain(found.evidence))
+        return replace(found, value=_plain(found.value), bound=_plain(found.bound), evidence=_plain(found.evidence))
 
     return judged
 
