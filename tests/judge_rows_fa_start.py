@@ -145,7 +145,7 @@ ROUTES = [f"{net}_{route}" for net in ("binary", "fine") for route in ("autograd
 def routes(*by_seed: Mapping[str, Any]) -> Run:
     """Relative differences of two routes by seed; routes that are not named are far apart."""
     rows = [{"seed": seed, **dict.fromkeys(ROUTES, 1.0), **row} for seed, row in enumerate(by_seed)]
-    return made("clusters-routes", {"routes": rows}, {key: NAN for key in ROUTES}, seeds=list(range(len(rows))))
+    return made("clusters-routes", {"routes": rows}, dict.fromkeys(ROUTES, NAN), seeds=list(range(len(rows))))
 
 
 def agree(*keys: str) -> Table:

@@ -74,11 +74,11 @@ def fig2(net: str, by_seed: Sequence[Sequence[Row]], tables: Sequence[Row] = (),
 
 
 def assumption(
-    net: str, by_seed: Sequence[Sequence[Row]], starts: Sequence[Sequence[Row]] = (), unmet: Sequence[str] = (), **summary: Any
+    net: str, flows: Sequence[Sequence[Row]], starts: Sequence[Sequence[Row]] = (), unmet: Sequence[str] = (), **summary: Any
 ) -> Run:
     """A run at Assumption 4.3, by default with a window for T that is open for this network only."""
-    parts = courses(net, by_seed)
-    for seed in range(len(by_seed)):
+    parts = courses(net, flows)
+    for seed in range(len(flows)):
         rows = starts[seed] if starts else [GOOD, GOOD, GOOD]
         parts[f"start-{net}-{seed}"] = [{"step": i, "seed": float(seed)} | row for i, row in enumerate(rows)]
         parts[f"start-{NETS[1 - NETS.index(net)]}-{seed}"] = [{"step": i, "seed": float(seed)} | SPOILED for i in range(3)]
@@ -92,9 +92,7 @@ def assumption(
         "window": {"least": 1.0 if net == "binary" else 9.0, "least_fine": 1.0 if net == "fine" else 9.0, "most": 4.0},
         "radii": {"averaging": 90.5, "decoupling": 3.2},
     } | summary
-    return made(
-        "clusters-assumption", parts, whole, seeds=list(range(max(len(by_seed), len(whole.get("by_seed", [])), 1))), test_points=100
-    )
+    return made("clusters-assumption", parts, whole, seeds=list(range(max(len(flows), len(whole.get("by_seed", [])), 1))), test_points=100)
 
 
 SWEEPS: dict[str, tuple[str, ...]] = {
@@ -127,7 +125,7 @@ def scaling(fits: Mapping[tuple[str, str], Fit | None], rows: Mapping[str, Seque
                 del exponents[key]
             elif where == sweep and fit is not None:
                 exponents[key] = {"low": fit[0], "exponent": fit[1], "high": fit[2]}
-        usual = {key: 1.0 for key in keys} | {
+        usual = dict.fromkeys(keys, 1.0) | {
             "n": 120.0,
             "lambda_other_top": 99.0,
             "own_active": 1.0,

@@ -178,7 +178,8 @@ def _d_alone(runs: Runs) -> Finding:
 
 def _bracket(found: Sequence[float], proved: Sequence[float]) -> Finding:
     """What every seed has found at least, and what is proved of every seed."""
-    low, high = spread(found).low, spread(proved).high
+    low = spread(found).low
+    high = spread([*proved, low]).high
     return at_most(Interval(low, low, high), SMALL, found=low, proved=high)
 
 
