@@ -210,12 +210,12 @@ def full_ball() -> Table:
         fails=case((0.0, 0.0, 0.0), 1.1, "FAILS", 1.0),
         at_bound=case((0.95, 0.95, 0.95), 0.0, "INCONCLUSIVE", 0.05),
         bad_seed=case((1.0, 1.0, 0.0), 0.0, "FAILS", 1 / 3),
-        nan=case((1.0, 1.0, NAN), 0.0, "INCONCLUSIVE"),
+        nan=case((1.0, 1.0, NAN), 0.0, "INCONCLUSIVE", 0.0),
         more=(
             case((1.0, 1.0, 1.0), 1.1, "FAILS", 0.0),
             case((1.0, 1.0, 1.0), 1.3, "HOLDS", 0.0),  # outside the ball: proves nothing
             case((0.94, 0.96, 0.95), 1.1, "FAILS", 0.05),
-            case((1.0, 1.0, NAN), 1.1, "FAILS"),
+            case((1.0, 1.0, NAN), 1.1, "FAILS", 1.0),
             case((0.5, 0.5, 0.5), 0.0, "FAILS", 0.5),
         ),
     )

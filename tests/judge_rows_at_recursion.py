@@ -55,8 +55,8 @@ STILL = ((1.0, 0.01), (1.0, 0.01), (1.0, 0.01))
 
 
 def growing(factor: float, start: float = 0.01) -> tuple[tuple[float, float], ...]:
-    """The second pair grows by ``factor`` from far below the first and falls back; the maximum over pairs and the last step hide it."""
-    return (1.0, start), (1.0, factor * start), (1.0, start)
+    """The second pair grows by ``factor`` from far below the first and falls to half of its start; the maximum over pairs and the last step hide it."""
+    return (1.0, start), (1.0, factor * start), (1.0, start / 2)
 
 
 def crossings(experiment: str, arm: str, seeds: Sequence[tuple[Any, Any]]) -> Run:
@@ -101,6 +101,7 @@ def stays(experiment: str, arm: str) -> Table:
             case([(STILL, STILL), (STILL, STILL)], "HOLDS", 1.0),
             case([(STILL, STILL), (STILL, lost)], "INCONCLUSIVE"),
             case([(unborn, STILL), (STILL, STILL)], "INCONCLUSIVE"),
+            case([(((1.0, -0.01), (2.5, 5.0), (1.0, 5.0)), STILL)], "HOLDS", 2.5),
             # A pair that starts at or below zero has no growth; one alone is passed over, none at all leaves nothing to judge.
             case([(growing(50.0, -0.01), growing(2.0))], "HOLDS", 2.0),
             case([(((0.0,), (5.0,), (5.0,)), STILL)], "HOLDS", 1.0),
@@ -132,7 +133,7 @@ def approximation() -> Table:
     def case(seeds: Sequence[Steps], verdict: str, value: float | None = None, bound: float | None = 0.95, **more: Any) -> Case:
         return Case({"run": approximations(seeds, **more)}, verdict, value, bound)
 
-    good, bad = (1.0, 1.1), (1.0, -1.0)
+    good, bad = (0.1, 0.11), (0.1, -0.1)
     ten = [good] * 10
     return Table(
         holds=case([ten, ten], "HOLDS", 1.0),
@@ -148,6 +149,7 @@ def approximation() -> Table:
             case([[(1.0, 0.0)]], "FAILS", 0.0),
             case([[(0.0, 1.0)]], "FAILS", 0.0),
             case([[(1e-15, 9e-15), good]], "HOLDS", 1.0),  # both stand still: no step to compare
+            case([[(1e-14, -1e-14), good]], "HOLDS", 1.0),
             case([[(3e-14, 1e-14 * 0.5), good]], "FAILS", 0.5),
             case([[bad] * 4], "FAILS", 0.5, kinds="A"),
             case([[bad] * 4], "FAILS", 0.5, kinds="B"),

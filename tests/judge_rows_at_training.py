@@ -231,6 +231,7 @@ def dominance(name: str) -> Table:
             case(two, ((0.1, 0.1), (0.1, 0.1)), "INCONCLUSIVE", diverged=[1]),
             # What is not above zero is far below what is; two negative correlations are no dominance, whatever their ratio.
             case(two, ((0.1, -0.1), (0.0, 0.1)), "HOLDS", 20.0),
+            case(((0.5, 0.5),), ((-0.1, 0.0),), "HOLDS"),
             case(((-20.0, -20.0),), ((-1.0, -1.0),), "FAILS"),
             case(((0.0, 0.0),), ((0.0, 0.0),), "FAILS"),
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 
@@ -100,8 +102,9 @@ def _full_ball(runs: Runs) -> Finding:
     body = run.spec["spec"]
     hits = fooled(t["w"], t["x"], t["y"], t["delta"], float(body["eps"]), int(body["net"]["q"]), float(body["net"]["rho"]))
     shown, exact = wilson(hits, len(t["y"])), _error(run, "robust", "full-ball")
+    exact = Interval(shown.value, shown.low, 1.0) if math.isnan(exact.value) else exact
     # One explicit Δ can only refute, whatever the exact minimum says; that nothing refutes is for the exact minimum to say.
-    low = float(np.fmax(shown.low, exact.low))
+    low = max(shown.low, exact.low)
     return at_most(
         Interval(exact.value, low, max(exact.high, low)),
         SMALL,
