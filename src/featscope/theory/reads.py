@@ -1,4 +1,4 @@
-"""What judges share: pooled proportions over seeds, columns as arrays, and numbers that JSON can hold."""
+"""What judges share: pooled proportions over seeds, columns as arrays, and evidence that JSON can hold."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from featscope.core.stats import Interval, wilson
-
-#: what is known of a number that is none: judged INCONCLUSIVE, never a success
-UNKNOWN = Interval(math.nan, math.nan, math.nan)
+from featscope.core.stats import NOTHING, Interval, wilson
 
 
 def pooled_error(accuracies: Sequence[float], points: int) -> Interval:
-    """The error pooled over runs of ``points`` points each, with its Wilson interval; unknown if a run has no accuracy, or there is no run."""
-    if len(accuracies) == 0 or any(math.isnan(a) for a in accuracies):
-        return UNKNOWN
+    """The error pooled over runs of ``points`` points each, with its Wilson interval; no interval if a run has no accuracy."""
+    if not accuracies or not all(a is not None and math.isfinite(a) for a in accuracies):
+        return NOTHING
     wrong = sum(round((1 - a) * points) for a in accuracies)
     return wilson(wrong, points * len(accuracies))
 

@@ -19,7 +19,8 @@ def ball_failures(w: np.ndarray, x: np.ndarray, y: np.ndarray, delta: np.ndarray
     return {
         "points": len(y),
         "failures": int((allowed & wrong & clean).sum()),
-        "largest_norm": float(size.max()),
+        "wrong_clean": int((~clean).sum()),
+        "largest_norm": float(size.max()) if np.isfinite(size).all() else None,
         "radius": float(radius),
     }
 

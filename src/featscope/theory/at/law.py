@@ -7,11 +7,11 @@ import math
 import numpy as np
 import polars as pl
 
-from featscope.core.stats import Interval, wilson
+from featscope.core.stats import NOTHING, Interval, wilson
 from featscope.core.store import Run
 from featscope.theory.at.needs import ASSUMPTION, FIG3, MINIMA
 from featscope.theory.claim import SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_least, at_most
-from featscope.theory.reads import UNKNOWN, largest, numbers, plain, smallest
+from featscope.theory.reads import largest, numbers, plain, smallest
 from featscope.theory.verify_at import fooled, matching_bound
 
 
@@ -70,7 +70,7 @@ def _error(run: Run, feature: str, column: str) -> Interval:
 def _pooled(rows: pl.DataFrame, column: str) -> Interval:
     """The error of all rows' points together; unknown if one row has no accuracy."""
     right, points = numbers(rows[column]) * numbers(rows["points"]), int(rows["points"].sum())
-    return UNKNOWN if np.isnan(right).any() else wilson(points - round(float(right.sum())), points)
+    return NOTHING if np.isnan(right).any() else wilson(points - round(float(right.sum())), points)
 
 
 def _error_to_one(column: str) -> Judge:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import polars as pl
+import torch
 
-from featscope.core.stats import exponent
-from featscope.theory.claim import BEND, Claim, Finding, Need, Reading, Runs, at_least, exactly
+from featscope.theory.claim import BEND, Claim, Finding, Need, Reading, Runs, at_least, exactly, fitted, plain
 from featscope.theory.parts import every, grows_at_most, least, most, reaches
 from featscope.theory.verify_cgro import robust_memory
 
@@ -16,15 +16,18 @@ PACKING = {"run": Need("packing")}
 
 
 def _memory(runs: Runs) -> Finding:
-    """Re-verify the stored training sets with exact rationals: 0 if all are separated as the certificate needs."""
+    """Re-verify the stored training sets with exact rationals: 0 if all are separated as the certificate needs; nothing stored proves nothing."""
     tensors = runs["run"].tensors
     names = sorted({key.rsplit("/", 1)[0] for key in tensors if key.endswith("/numbers")})
     found = []
     for name in names:
         delta, separation = tensors[f"{name}/numbers"].tolist()
+        if not all(torch.isfinite(tensors[f"{name}/{key}"]).all() for key in ("x", "y", "numbers")):
+            found.append({"separated": False, "wide_enough": False, "least": None})
+            continue
         found.append(robust_memory(tensors[f"{name}/x"].numpy(), tensors[f"{name}/y"].numpy(), delta, separation))
     bad = sum(not (f["separated"] and f["wide_enough"]) for f in found)
-    return exactly(float(bad), 0.0, sets=len(found), certificate=found)
+    return exactly(float(bad) if found else math.nan, 0.0, sets=len(found), certificate=found)
 
 
 def classifier(runs: Runs) -> Finding:
@@ -33,7 +36,7 @@ def classifier(runs: Runs) -> Finding:
     return every(
         {
             "clean test error": exactly(1 - least(rows["clean_test"]), 0.0, cases=rows.height),
-            "robust train margin": reaches(least(rows["slack"]), 1e-6, least=least(rows["slack"])),
+            "robust train margin": reaches(least(rows["slack"]), 1e-6),
             "separation, re-verified": _memory(runs),
             "robust test error on unseen points": reaches(least(rows["fooled_unseen"]), 0.5),
         }
@@ -43,7 +46,7 @@ def classifier(runs: Runs) -> Finding:
 def counts(runs: Runs) -> Finding:
     """Exact formulas and their growth: N·D for ℓ∞, N·D·n for ℓ2 with n = O(log) square levels."""
     rows = runs["run"].part("cgro")
-    parts = {"formula mismatches": exactly(float((rows["parameters"] != rows["formula"]).sum()), 0.0, cases=rows.height)}
+    parts = {"formula mismatches": exactly(float(rows["parameters"].ne_missing(rows["formula"]).sum()), 0.0, cases=rows.height)}
     widest, most = rows["D"].max(), rows["n"].max()
     for kind in ("Linf", "L2-shared", "L2-each"):
         chosen = rows.filter(pl.col("kind") == kind)
@@ -67,12 +70,17 @@ def rate(runs: Runs) -> tuple[list[float], list[float], float, float]:
 def exponential(runs: Runs) -> Finding:
     """The count grows like e^{bD}: b > 0 with its interval, against a quarter of the packing's own rate."""
     dims, needed, delta, mu = rate(runs)
-    fit = exponent([math.exp(d / max(dims) * 20) for d in dims], needed)
+    fit = fitted([math.exp(d / max(dims) * 20) for d in dims], needed)
     scale = 20 / max(dims)
     grown = type(fit)(fit.value * scale, fit.low * scale, fit.high * scale)
     sites = math.log(math.ceil(1 / (2 * delta)))
     return at_least(
-        grown, sites / 4 * (1 - BEND), rate_of_packing=sites, needed=dict(zip(map(str, dims), needed, strict=True)), delta=delta, mu=mu
+        grown,
+        sites / 4 * (1 - BEND),
+        rate_of_packing=sites,
+        needed=dict(zip(map(str, dims), map(plain, needed), strict=True)),
+        delta=delta,
+        mu=mu,
     )
 
 
@@ -80,17 +88,17 @@ def exponential_base_e(runs: Runs) -> Finding:
     """Ω(exp(D)) as printed: b ≥ 1."""
     found = exponential(runs)
     dims, needed, delta, mu = rate(runs)
-    value = found.value if found.value is not None else 0.0
-    return reaches(value, 1.0, rate=value, delta=delta, mu=mu, last=needed[-1], at=dims[-1])
+    value = found.value if found.value is not None else math.nan
+    return reaches(value, 1.0, rate=found.value, delta=delta, mu=mu, last=plain(needed[-1]), at=dims[-1])
 
 
 def law_holds(runs: Runs) -> Finding:
     """The packing satisfies Assumption 5.1 and its clean classifier is fragile: listed in full for small D."""
     rows = runs["run"].part("law")
-    close = min(least(rows[f"separation_{norm}"] / (2 * rows["radius"])) for norm in ("Linf", "L2"))
+    close = least(pl.concat([rows[f"separation_{norm}"] / (2 * rows["radius"]) for norm in ("Linf", "L2")]))
     return every(
         {
-            "separation over 2δ": reaches(close, 1.0, least=close),
+            "separation over 2δ": reaches(close, 1.0),
             "clean error of x_D > ½": exactly(most(rows["clean_error"]), 0.0),
             "robust error of x_D > ½": reaches(least(rows["linear_robust_error"]), 0.5),
         }
