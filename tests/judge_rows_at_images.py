@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from featscope.core.store import Run
@@ -98,6 +99,7 @@ def scope(late: bool, bound: float, *, judged_cells: Cells = GOOD, would_be: str
     )
 
 
+@cache
 def statement(name: str, late: bool = False) -> Table:
     """A difference of two cells over paired seeds is at least .05, with Student's interval."""
     more_read, less_read = {

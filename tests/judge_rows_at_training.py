@@ -7,6 +7,7 @@ steps, other threats, points and radii) says the opposite of what it must look a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from featscope.core.store import Run
@@ -51,6 +52,7 @@ def of(arm: str, column: str, wrong: Sequence[float], points: int, verdict: str,
     return Case({"run": trained(arm, column, [1 - w / points for w in wrong], **more)}, verdict, value, 0.05)
 
 
+@cache
 def small(arm: str, column: str, points: int) -> Table:
     """Error o(1): Wilson's interval of all seeds' points together against .05. With no error it ends at z²/(n + z²), below .05 from n = 73 on."""
 
@@ -74,6 +76,7 @@ def small(arm: str, column: str, points: int) -> Table:
     )
 
 
+@cache
 def perfect(arm: str, column: str) -> Table:
     """No training point is wrong in any seed."""
 
@@ -104,6 +107,7 @@ def bracket_run(threat: str, points: str, upper: Sequence[float], lower: Sequenc
     return made("patch-fig3", {"adversarial-radii": rows, "standard-radii": opposite}, {"adversarial": {}}, **settings)
 
 
+@cache
 def bracket(threat: str, points: str) -> Table:
     """The error is at least what attacks found and at most what is not certified: o(1) on test points, none on training points."""
     train = points == "train"
