@@ -180,6 +180,8 @@ def high_probability() -> Table:
         parts = {"standard-events": rows + others, "features-only-events": others}
         return Case({"run": made("patch-scaling", parts, {}, seeds=list(range(20)))}, verdict, value, 0.95)
 
+    # At d = 1 the bound is 0, exactly.
+    unit = [{"d": 1.0, "run": i, "class": 0, "event": 0, "happened": True, "A": 0.0, "B": 9.0} for i in range(80)]
     return Table(
         holds=case(0, "HOLDS", 1.0),
         fails=case(80, "FAILS", 0.0),
@@ -191,6 +193,7 @@ def high_probability() -> Table:
             case(20, "FAILS", 0.75),
             case(20, "FAILS", 0.75, "never"),
             case(1, "INCONCLUSIVE", 79 / 80, "NaN"),
+            Case({"run": made("patch-scaling", {"standard-events": unit}, {}, seeds=list(range(80)))}, "HOLDS", 1.0, 0.95),
         ),
     )
 
