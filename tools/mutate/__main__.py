@@ -1,0 +1,151 @@
+"""Mutation testing by sample: small errors in the code, drawn by seed, and whether a test notices. See docs/testing.md."""
+
+import argparse
+import json
+import os
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+from changes import Mutant, mutants
+from cover import coverage_map
+from processes import load_heavy_libraries, run_all
+from trial import KILLED, NOT_COVERED, SURVIVED, TIMED_OUT, Selection, select, trial, verdict
+
+PACKAGES = ("core", "laws", "nets", "attacks", "dynamics", "features", "theory", "claims", "papers")
+EQUIVALENT = "equivalent"
+COLUMNS = (KILLED, TIMED_OUT, SURVIVED, NOT_COVERED, EQUIVALENT)
+
+
+def main() -> int:
+    """Draw, try, report."""
+    options = _options()
+    root = Path(options.root).resolve()
+    source = next(path.parent for path in sorted((root / "src").glob("*/__init__.py")))
+    sys.path[:0] = [str(root / "src"), str(root / "tests")]
+    pool = [m for package in options.packages for m in _of_package(source, package, options.module)]
+    sample = draw(pool, options.sample, options.seed)
+    print(f"{len(sample)} of {len(pool)} mutants on {len({(m.path, m.line) for m in pool})} lines, seed {options.seed}", flush=True)
+    if not options.light:
+        load_heavy_libraries()
+    work = root / ".mutate"
+    coverage = coverage_map(root, source, work / "coverage", options.jobs, options.tests)
+    faced = {m: select(m, root, coverage, options.budget) for m in sample}
+    results = {m: NOT_COVERED for m in sample if not faced[m].tests}
+    tasks = {f"mutant-{i}": m for i, m in enumerate(sample) if faced[m].tests}
+    queue = [trial(name, m, faced[m], root) for name, m in tasks.items()]
+    for task, end in run_all(queue, options.jobs, work / "logs"):
+        mutant = tasks[task.name]
+        results[mutant] = verdict(end)
+        if results[mutant] != KILLED:
+            print(f"{results[mutant]}: {_described(mutant, root)} [{task.name}, {end.seconds:.0f} s]", flush=True)
+    accepted = _accepted(Path(__file__).parent.parent / "mutants-accepted.toml")
+    results = {m: EQUIVALENT if outcome == SURVIVED and _key(m) in accepted else outcome for m, outcome in results.items()}
+    return _report(results, faced, options, root, work / "last.json", accepted)
+
+
+def draw(pool: list[Mutant], size: int, seed: int) -> list[Mutant]:
+    """One mutant for each line at most: lines with equal chance, then the kinds of change possible there, then the changes."""
+    by_line: dict[tuple[Path, int], Mutant] = {}
+    for mutant in sorted(pool, key=lambda m: m.rank(seed)):
+        by_line.setdefault((mutant.path, mutant.line), mutant)
+    return sorted(by_line.values(), key=lambda m: m.line_rank(seed))[:size]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="mutate", description=__doc__)
+    parser.add_argument("packages", nargs="*", default=PACKAGES, help="packages below the source package; missing ones are skipped")
+    parser.add_argument("--sample", type=int, default=300, help="how many mutants")
+    parser.add_argument("--seed", type=int, default=0, help="which mutants")
+    parser.add_argument("--module", default="", help="only modules whose dotted name contains this")
+    parser.add_argument("--tests", nargs="*", default=[], help="only these test files (default: all)")
+    parser.add_argument("--budget", type=float, default=60.0, help="CPU seconds of tests for each mutant")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--least", type=float, default=0.0, help="exit with 1 if a smaller share is noticed")
+    parser.add_argument("--light", action="store_true", help="load no libraries ahead")
+    parser.add_argument("--root", default=Path(__file__).parents[2], help="the folder with src and tests")
+    return parser.parse_args()
+
+
+def _of_package(source: Path, package: str, wanted: str) -> list[Mutant]:
+    folder = source / package
+    if not folder.is_dir():
+        print(f"no package {package}: skipped")
+        return []
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(source.parent).with_suffix("").parts
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if wanted in module:
+            found += mutants(path, module, package)
+    return found
+
+
+def _accepted(path: Path) -> dict[tuple[str, str, str, str], str]:
+    """Survivors that change nothing a test could see, each with its reason."""
+    if not path.exists():
+        return {}
+    entries = tomllib.loads(path.read_text()).get("mutant", [])
+    return {(e["place"], e["code"], e["before"], e["after"]): e["reason"] for e in entries}
+
+
+def _key(mutant: Mutant) -> tuple[str, str, str, str]:
+    return mutant.place, mutant.code, mutant.before, mutant.after
+
+
+def _described(mutant: Mutant, root: Path) -> str:
+    where = f"{mutant.path.relative_to(root)}:{mutant.line} {mutant.where}"
+    return f"{where} ({mutant.kind}): `{mutant.before}` → `{mutant.after}`   in: {mutant.code}"
+
+
+def _report(
+    results: dict[Mutant, str],
+    faced: dict[Mutant, Selection],
+    options: argparse.Namespace,
+    root: Path,
+    path: Path,
+    accepted: dict[tuple[str, str, str, str], str],
+) -> int:
+    packages = list(dict.fromkeys(m.package for m in results))
+    counts = {p: Counter(outcome for m, outcome in results.items() if m.package == p) for p in packages}
+    total = sum(counts.values(), Counter())
+    print("\n| package | sampled | " + " | ".join(COLUMNS) + " | noticed |\n" + "|---" * (len(COLUMNS) + 3) + "|")
+    for name, count in [*counts.items(), ("all", total)]:
+        print(f"| {name} | {count.total()} | " + " | ".join(str(count[c]) for c in COLUMNS) + f" | {100 * _noticed(count):.1f} % |")
+    for outcome in (SURVIVED, NOT_COVERED):
+        left = sorted((m for m in results if results[m] == outcome), key=lambda m: (m.path, m.line))
+        print(f"\n{outcome}: {len(left)}")
+        for m in left:
+            cut = f" (budget left out {faced[m].left_out} of {faced[m].covering} tests)" if faced[m].left_out else ""
+            print(f"  {_described(m, root)}{cut}")
+    rows = [
+        {
+            "outcome": outcome,
+            "place": m.place,
+            "file": str(m.path.relative_to(root)),
+            "line": m.line,
+            "kind": m.kind,
+            "code": m.code,
+            "before": m.before,
+            "after": m.after,
+            "reason": accepted.get(_key(m), ""),
+            "tests": len(faced[m].tests),
+            "left_out": faced[m].left_out,
+        }
+        for m, outcome in results.items()
+    ]
+    path.write_text(json.dumps({"seed": options.seed, "noticed": _noticed(total), "mutants": rows}, indent=1, ensure_ascii=False))
+    return int(_noticed(total) < options.least)
+
+
+def _noticed(count: Counter[str]) -> float:
+    """The share of mutants that change something and are killed; a timeout is noticed, a line without tests is not."""
+    able = count.total() - count[EQUIVALENT]
+    return (count[KILLED] + count[TIMED_OUT]) / able if able else 1.0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
