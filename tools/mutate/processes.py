@@ -68,6 +68,7 @@ def load_heavy_libraries() -> None:
 def run_all(tasks: list[Task], jobs: int, logs: Path) -> Iterator[tuple[Task, End]]:
     """Each task with its end, in the order in which they end."""
     logs.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the children end too
     waiting = list(reversed(tasks))
     running: dict[int, _Running] = {}
     try:
@@ -95,6 +96,7 @@ def _start(task: Task, logs: Path) -> int:
     code = 70
     try:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         log = os.open(logs / f"{task.name}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, 1)
         os.dup2(log, 2)
