@@ -75,7 +75,9 @@ def test_the_lp_projection_satisfies_its_conditions(p, eps):
 
 
 @pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
-@pytest.mark.parametrize(("dtype", "scale"), [(torch.float64, 1e-250), (torch.float64, 1e200), (torch.float32, 1e-25), (torch.float32, 1e25)])
+@pytest.mark.parametrize(
+    ("dtype", "scale"), [(torch.float64, 1e-250), (torch.float64, 1e200), (torch.float32, 1e-25), (torch.float32, 1e25)]
+)
 def test_directions_do_not_depend_on_the_gradient_s_size(p, dtype, scale):
     """The square of a tiny or a huge gradient is 0 or ∞; the step must not be."""
     g = torch.tensor([[3.0, -4.0, 0.0], [1.0, 2.0, 2.0]], dtype=dtype)

@@ -4,7 +4,7 @@ import ast
 import copy
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 SWAPPED_OPERATORS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
@@ -74,7 +74,10 @@ SWAPPABLE = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one line: where it is, what it says instead, and the source that results."""
+    """One change of one line: where it is, what it says instead, and the source that results.
+
+    ``function`` are the lines of the function around it, (0, 0) if there is none; a default, a field or a constant runs at import, so its line tells no test apart.
+    """
 
     package: str
     module: str
@@ -82,6 +85,8 @@ class Mutant:
     where: str
     line: int
     end_line: int
+    runs_at_import: bool
+    function: tuple[int, int]
     kind: str
     before: str
     after: str
@@ -116,13 +121,15 @@ def mutants(path: Path, module: str, package: str) -> list[Mutant]:
     """All mutants of a module that still compile, in the order of the file."""
     source = path.read_text()
     found = []
-    for edit, where in _walk(ast.parse(source), ""):
+    tree = ast.parse(source)
+    for edit, place in _walk(tree, Place("", tree, True)):
         changed = _spliced(source, edit.node, edit.text)
         if _compiles(changed):
             before = _flat(ast.get_source_segment(source, edit.node) or "")
             line, end = edit.node.lineno, edit.node.end_lineno or edit.node.lineno
             code = source.splitlines()[line - 1].strip()
-            found.append(Mutant(package, module, path, where, line, end, edit.kind, before, _flat(edit.text), code, changed))
+            said = (edit.kind, before, _flat(edit.text), code, changed)
+            found.append(Mutant(package, module, path, place.name, line, end, place.at_import, place.lines, *said))
     return list({(m.line, m.before, m.source): m for m in found}.values())
 
 
@@ -130,15 +137,35 @@ def _draw(*said: str) -> str:
     return hashlib.sha256("|".join(said).encode()).hexdigest()
 
 
-def _walk(node: ast.AST, where: str) -> Iterator[tuple[Edit, str]]:
-    """Edits of a node and of what is below it, with the function or class around it."""
+@dataclass(frozen=True)
+class Place:
+    """Where in a module: the function or class, and whether this part of it runs when the module is imported."""
+
+    name: str
+    node: ast.AST
+    at_import: bool
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """First and last line of the function; (0, 0) if there is none."""
+        return (self.node.lineno, self.node.end_lineno or 0) if isinstance(self.node, ast.FunctionDef) else (0, 0)
+
+    def inside(self, node: ast.AST) -> "Place":
+        """The place of what stands in ``node``."""
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return Place(f"{self.name}.{node.name}".lstrip("."), node, self.at_import)
+        return self
+
+
+def _walk(node: ast.AST, place: Place) -> Iterator[tuple[Edit, Place]]:
+    """Edits of a node and of what is below it, with their places."""
     if _is_silent(node):
         return
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        where = f"{where}.{node.name}".lstrip(".")
-    yield from ((edit, where) for edit in _edits(node))
+    place = place.inside(node)
+    yield from ((edit, place) for edit in _edits(node))
+    body = node.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else []
     for child in _live_children(node):
-        yield from _walk(child, where)
+        yield from _walk(child, replace(place, at_import=False) if child in body else place)
 
 
 def _is_silent(node: ast.AST) -> bool:

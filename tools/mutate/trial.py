@@ -32,15 +32,20 @@ class Selection:
 
 def select(mutant: Mutant, root: Path, coverage: CoverageMap, budget: float) -> Selection:
     """The tests that run the line, then the others of their files (they may share what a fixture or a cache has run)."""
-    path = os.path.relpath(mutant.path, root)
-    covering = coverage.covering(path, mutant.line, mutant.end_line)
-    if not covering:  # a line that runs at import: who runs anything of this module, else who imports it
-        by_line = coverage.tests_by_line.get(path, {})
-        covering = set().union(*by_line.values()) or coverage.of_files(coverage.importers.get(path, set()))
+    covering = _covering(mutant, os.path.relpath(mutant.path, root), coverage)
     neighbours = coverage.of_files({test.partition("::")[0] for test in covering}) - covering
     chosen, spent = _within(covering, coverage.seconds, budget)
     more, extra = _within(neighbours, coverage.seconds, min(budget - spent, budget / 3))
     return Selection((*chosen, *more), len(covering), len(covering) - len(chosen), spent + extra)
+
+
+def _covering(mutant: Mutant, path: str, coverage: CoverageMap) -> set[str]:
+    """Who runs the line. For one that runs at import: who runs its function, if it is a default; else who runs anything of the module, or imports it."""
+    if not mutant.runs_at_import:
+        return coverage.covering(path, mutant.line, mutant.end_line)
+    in_function = coverage.covering(path, *mutant.function)
+    in_module = set().union(*coverage.tests_by_line.get(path, {}).values())
+    return in_function or in_module or coverage.of_files(coverage.importers.get(path, set()))
 
 
 def _within(tests: set[str], seconds: dict[str, float], budget: float) -> tuple[list[str], float]:
