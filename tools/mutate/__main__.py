@@ -51,7 +51,9 @@ def draw(pool: list[Mutant], size: int, seed: int) -> list[Mutant]:
     """One mutant for each line at most: lines with equal chance, then the kinds of change possible there, then the changes."""
     by_line: dict[tuple[Path, int], Mutant] = {}
     for mutant in sorted(pool, key=lambda m: m.rank(seed)):
-        by_line.setdefault((mutant.path, mutant.line), mutant)
+        line = (mutant.path, mutant.line)
+        if line not in by_line and mutant.compiles:
+            by_line[line] = mutant
     return sorted(by_line.values(), key=lambda m: m.line_rank(seed))[:size]
 
 

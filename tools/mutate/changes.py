@@ -4,7 +4,8 @@ import ast
 import copy
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 SWAPPED_OPERATORS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
@@ -91,7 +92,20 @@ class Mutant:
     before: str
     after: str
     code: str
-    source: str
+    original: str = field(repr=False)
+    span: tuple[int, int]
+    text: str
+
+    @property
+    def source(self) -> str:
+        """The module with the change."""
+        raw = self.original.encode()
+        return (raw[: self.span[0]] + self.text.encode() + raw[self.span[1] :]).decode()
+
+    @property
+    def compiles(self) -> bool:
+        """Whether it is still a program."""
+        return _compiles(self.source)
 
     @property
     def place(self) -> str:
@@ -118,19 +132,19 @@ class Edit:
 
 
 def mutants(path: Path, module: str, package: str) -> list[Mutant]:
-    """All mutants of a module that still compile, in the order of the file."""
+    """All mutants of a module, in the order of the file; a few may not compile."""
     source = path.read_text()
-    found = []
+    lines = source.splitlines()
+    starts = [0, *accumulate(len(line) for line in source.encode().splitlines(keepends=True))]
     tree = ast.parse(source)
+    found = {}
     for edit, place in _walk(tree, Place("", tree, True)):
-        changed = _spliced(source, edit.node, edit.text)
-        if _compiles(changed):
-            before = _flat(ast.get_source_segment(source, edit.node) or "")
-            line, end = edit.node.lineno, edit.node.end_lineno or edit.node.lineno
-            code = source.splitlines()[line - 1].strip()
-            said = (edit.kind, before, _flat(edit.text), code, changed)
-            found.append(Mutant(package, module, path, place.name, line, end, place.at_import, place.lines, *said))
-    return list({(m.line, m.before, m.source): m for m in found}.values())
+        node, end = edit.node, edit.node.end_lineno or edit.node.lineno
+        span = starts[node.lineno - 1] + node.col_offset, starts[end - 1] + (node.end_col_offset or 0)
+        before = _flat(source.encode()[slice(*span)].decode())
+        said = (edit.kind, before, _flat(edit.text), lines[node.lineno - 1].strip(), source, span, edit.text)
+        found[span, edit.text] = Mutant(package, module, path, place.name, node.lineno, end, place.at_import, place.lines, *said)
+    return list(found.values())
 
 
 def _draw(*said: str) -> str:
@@ -192,8 +206,8 @@ def _live_children(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant) and isinstance(node.operand.value, int):
         return  # a negative number is changed as a whole
     skipped = {"decorator_list", "annotation", "returns", "bases", "type_params"}
-    for field, value in ast.iter_fields(node):
-        if field in skipped or (isinstance(node, ast.AnnAssign | ast.Assign) and field in {"target", "targets"}):
+    for name, value in ast.iter_fields(node):
+        if name in skipped or (isinstance(node, ast.AnnAssign | ast.Assign) and name in {"target", "targets"}):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
@@ -315,15 +329,6 @@ def _replaced(kind: str, node: ast.expr | ast.stmt, **fields: object) -> Edit:
     text = ast.unparse(changed)
     needs_parentheses = isinstance(node, ast.BinOp | ast.BoolOp | ast.Compare | ast.IfExp)
     return Edit(kind, node, f"({text})" if needs_parentheses else text)
-
-
-def _spliced(source: str, node: ast.expr | ast.stmt, text: str) -> str:
-    """The source with this text in the node's place; positions count bytes."""
-    lines = source.encode().splitlines(keepends=True)
-    start = sum(map(len, lines[: node.lineno - 1])) + node.col_offset
-    end = sum(map(len, lines[: (node.end_lineno or 0) - 1])) + (node.end_col_offset or 0)
-    raw = source.encode()
-    return (raw[:start] + text.encode() + raw[end:]).decode()
 
 
 def _compiles(source: str) -> bool:
