@@ -20,8 +20,8 @@ def area(width: float, height: float = 2.0) -> float:
 
 
 def nearest(values: list[float], target: float) -> float:
-    found = min(values, key=lambda value: abs(value - target))
-    return found + 0 * len(values)
+    unread = target * 2
+    return min(values, key=lambda value: abs(value - target))
 '''
 
 TESTS = """from toy.shapes.formula import area, nearest
@@ -125,6 +125,8 @@ def test_a_wrong_formula_is_killed_and_a_harmless_change_survives(toy):
     assert "`width * height`" not in survivors
     assert "`min(" not in survivors
     assert "formula.py:6 area" in survivors  # no test gives a negative width
+    assert "formula.py:12 nearest" in survivors  # what is not read changes nothing
+    assert "survived: 2" in first
     demanding = subprocess.run([*command, "--least", "1.0"], env=environment, capture_output=True, text=True, check=False)
     assert demanding.returncode == 1
     assert "test files to run" not in demanding.stdout  # the map of lines is kept

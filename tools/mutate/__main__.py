@@ -6,6 +6,7 @@ import os
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -17,6 +18,7 @@ from trial import KILLED, NOT_COVERED, SURVIVED, TIMED_OUT, Selection, select, t
 
 PACKAGES = ("core", "laws", "nets", "attacks", "dynamics", "features", "theory", "claims", "papers")
 EQUIVALENT = "equivalent"
+ACCEPTED = Path(__file__).parents[1] / "mutants-accepted.toml"
 COLUMNS = (KILLED, TIMED_OUT, SURVIVED, NOT_COVERED, EQUIVALENT)
 
 
@@ -25,26 +27,34 @@ def main() -> int:
     options = _options()
     root = Path(options.root).resolve()
     source = next(path.parent for path in sorted((root / "src").glob("*/__init__.py")))
+    work = root / ".mutate"
     sys.path[:0] = [str(root / "src"), str(root / "tests")]
     pool = [m for package in options.packages for m in _of_package(source, package, options.module)]
     sample = draw(pool, options.sample, options.seed)
     print(f"{len(sample)} of {len(pool)} mutants on {len({(m.path, m.line) for m in pool})} lines, seed {options.seed}", flush=True)
     if not options.light:
         load_heavy_libraries()
-    work = root / ".mutate"
     coverage = coverage_map(root, source, work / "coverage", options.jobs, options.tests)
     faced = {m: select(m, root, coverage, options.budget) for m in sample}
-    results = {m: NOT_COVERED for m in sample if not faced[m].tests}
-    tasks = {f"mutant-{i}": m for i, m in enumerate(sample) if faced[m].tests}
-    queue = [trial(name, m, faced[m], root) for name, m in tasks.items()]
-    for task, end in run_all(queue, options.jobs, work / "logs"):
-        mutant = tasks[task.name]
-        results[mutant] = verdict(end)
-        if results[mutant] != KILLED:
-            print(f"{results[mutant]}: {_described(mutant, root)} [{task.name}, {end.seconds:.0f} s]", flush=True)
-    accepted = _accepted(Path(__file__).parent.parent / "mutants-accepted.toml")
-    results = {m: EQUIVALENT if outcome == SURVIVED and _key(m) in accepted else outcome for m, outcome in results.items()}
-    return _report(results, faced, options, root, work / "last.json", accepted)
+    accepted = _accepted(ACCEPTED)
+    results = {m: EQUIVALENT if o == SURVIVED and _key(m) in accepted else o for m, o in _try_all(faced, root, work, options.jobs)}
+    print("", _table(results), *(_list(results, outcome, faced, root) for outcome in (SURVIVED, NOT_COVERED)), sep="\n")
+    share = _noticed(Counter(results.values()))
+    rows = [_as_json(m, outcome, faced[m], root, accepted.get(_key(m), "")) for m, outcome in results.items()]
+    text = json.dumps({"seed": options.seed, "noticed": share, "mutants": rows}, indent=1, ensure_ascii=False)
+    (work / "last.json").write_text(text)
+    return int(share < options.least)
+
+
+def _try_all(faced: dict[Mutant, Selection], root: Path, work: Path, jobs: int) -> Iterator[tuple[Mutant, str]]:
+    """Each mutant with its outcome; what is not killed is said at once."""
+    yield from ((m, NOT_COVERED) for m in faced if not faced[m].tests)
+    tried = {f"mutant-{i}": m for i, m in enumerate(faced) if faced[m].tests}
+    for task, end in run_all([trial(name, m, faced[m], root) for name, m in tried.items()], jobs, work / "logs"):
+        mutant, outcome = tried[task.name], verdict(end)
+        if outcome != KILLED:
+            print(f"{outcome}: {_described(mutant, root)} [{task.name}, {end.seconds:.0f} s]", flush=True)
+        yield mutant, outcome
 
 
 def draw(pool: list[Mutant], size: int, seed: int) -> list[Mutant]:
@@ -103,44 +113,40 @@ def _described(mutant: Mutant, root: Path) -> str:
     return f"{where} ({mutant.kind}): `{mutant.before}` → `{mutant.after}`   in: {mutant.code}"
 
 
-def _report(
-    results: dict[Mutant, str],
-    faced: dict[Mutant, Selection],
-    options: argparse.Namespace,
-    root: Path,
-    path: Path,
-    accepted: dict[tuple[str, str, str, str], str],
-) -> int:
-    packages = list(dict.fromkeys(m.package for m in results))
+def _table(results: dict[Mutant, str]) -> str:
+    """A row for each package, and one for all."""
+    packages = dict.fromkeys(m.package for m in results)
     counts = {p: Counter(outcome for m, outcome in results.items() if m.package == p) for p in packages}
-    total = sum(counts.values(), Counter())
-    print("\n| package | sampled | " + " | ".join(COLUMNS) + " | noticed |\n" + "|---" * (len(COLUMNS) + 3) + "|")
-    for name, count in [*counts.items(), ("all", total)]:
-        print(f"| {name} | {count.total()} | " + " | ".join(str(count[c]) for c in COLUMNS) + f" | {100 * _noticed(count):.1f} % |")
-    for outcome in (SURVIVED, NOT_COVERED):
-        left = sorted((m for m in results if results[m] == outcome), key=lambda m: (m.path, m.line))
-        print(f"\n{outcome}: {len(left)}")
-        for m in left:
-            cut = f" (budget left out {faced[m].left_out} of {faced[m].covering} tests)" if faced[m].left_out else ""
-            print(f"  {_described(m, root)}{cut}")
-    rows = [
-        {
-            "outcome": outcome,
-            "place": m.place,
-            "file": str(m.path.relative_to(root)),
-            "line": m.line,
-            "kind": m.kind,
-            "code": m.code,
-            "before": m.before,
-            "after": m.after,
-            "reason": accepted.get(_key(m), ""),
-            "tests": len(faced[m].tests),
-            "left_out": faced[m].left_out,
-        }
-        for m, outcome in results.items()
-    ]
-    path.write_text(json.dumps({"seed": options.seed, "noticed": _noticed(total), "mutants": rows}, indent=1, ensure_ascii=False))
-    return int(_noticed(total) < options.least)
+    lines = ["| package | sampled | " + " | ".join(COLUMNS) + " | noticed |", "|---" * (len(COLUMNS) + 3) + "|"]
+    for name, count in [*counts.items(), ("all", Counter(results.values()))]:
+        lines.append(f"| {name} | {count.total()} | " + " | ".join(str(count[c]) for c in COLUMNS) + f" | {100 * _noticed(count):.1f} % |")
+    return "\n".join(lines)
+
+
+def _list(results: dict[Mutant, str], outcome: str, faced: dict[Mutant, Selection], root: Path) -> str:
+    """The mutants with this outcome, in the order of files and lines; where the budget cut the tests, that is said."""
+    found = sorted((m for m in results if results[m] == outcome), key=lambda m: (m.path, m.line))
+    lines = [f"{outcome}: {len(found)}"]
+    for m in found:
+        cut = f" (budget left out {faced[m].left_out} of {faced[m].covering} tests)" if faced[m].left_out else ""
+        lines.append(f"  {_described(m, root)}{cut}")
+    return "\n".join(lines)
+
+
+def _as_json(mutant: Mutant, outcome: str, selection: Selection, root: Path, reason: str) -> dict[str, object]:
+    return {
+        "outcome": outcome,
+        "place": mutant.place,
+        "file": str(mutant.path.relative_to(root)),
+        "line": mutant.line,
+        "kind": mutant.kind,
+        "code": mutant.code,
+        "before": mutant.before,
+        "after": mutant.after,
+        "reason": reason,
+        "tests": len(selection.tests),
+        "left_out": selection.left_out,
+    }
 
 
 def _noticed(count: Counter[str]) -> float:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,10 +24,8 @@ class CoverageMap:
     tests_by_line: dict[str, dict[int, set[str]]] = field(default_factory=dict)
     importers: dict[str, set[str]] = field(default_factory=dict)
 
-    def add(self, measured: dict[str, object], test_file: str) -> None:
+    def add(self, test_file: str, seconds: dict[str, float], lines: Lines) -> None:
         """Add what one test file has run."""
-        seconds: dict[str, float] = measured["seconds"]  # type: ignore[assignment]
-        lines: Lines = measured["lines"]  # type: ignore[assignment]
         self.seconds |= seconds
         for path, by_test in lines.items():
             self.importers.setdefault(path, set()).add(test_file)
@@ -99,11 +97,12 @@ def coverage_map(root: Path, source: Path, cache: Path, jobs: int, tests: list[s
     result = CoverageMap()
     for file, path in kept.items():
         if path.exists():
-            result.add(json.loads(path.read_text()), os.path.relpath(file, root))
+            measured = json.loads(path.read_text())
+            result.add(os.path.relpath(file, root), measured["seconds"], measured["lines"])
     return result
 
 
-def _measuring(file: Path, root: Path, source: Path, kept: Path):  # type: ignore[no-untyped-def]
+def _measuring(file: Path, root: Path, source: Path, kept: Path) -> Callable[[], int]:
     def measure() -> int:
         os.chdir(root)
         recorder = Recorder(source)
