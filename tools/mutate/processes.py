@@ -1,5 +1,6 @@
 """Work in forked processes that have the heavy libraries already loaded, a few at a time, each with a limit of CPU time."""
 
+import gc
 import os
 import resource
 import signal
@@ -63,6 +64,7 @@ def load_heavy_libraries() -> None:
             __import__(name)
         except ImportError:
             print(f"not installed, not loaded ahead: {name}", file=sys.stderr)
+    gc.freeze()  # the children's garbage collector need not walk through them
 
 
 def run_all(tasks: list[Task], jobs: int, logs: Path) -> Iterator[tuple[Task, End]]:
