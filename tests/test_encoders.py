@@ -223,6 +223,8 @@ def test_clip_takes_its_weights_from_the_data_folder(tmp_path, monkeypatch):
     grey = torch.full((1, 3, 32, 32), 0.5)
     expected = ((0.5 - torch.tensor(found.preprocessing["mean"])) / torch.tensor(found.preprocessing["std"])) @ proj
     torch.testing.assert_close(found(grey)[0], expected, rtol=1e-4, atol=1e-4)
+    with pytest.raises(BadInput, match=r"one side: side=32; use 224"):
+        load_encoder("clip-vit-b-32", side=32, root=tmp_path / "d")
     torch.save({"visual.other": proj}, tmp_path / "clip.pt")
     shelf.fetch(item, tmp_path / "d", folder=tmp_path / "clip.pt", unverified=True, force=True)
     with pytest.raises(BadInput, match="do not fit CLIP"):

@@ -10,7 +10,10 @@ from featscope.core.streams import stream
 from featscope.nets.classifier import GlobalMax, GlobalMean, ImageClassifier, Normalise, Representation, initialise
 from featscope.nets.efficientnet import MEAN, STD, InvertedResidual, Row, efficientnet_lite0
 from featscope.nets.encoders import Resized
+from featscope.nets.lenet import lenet5
 from featscope.nets.networks import NetworkSpec
+from featscope.nets.resnet import resnet, resnet9
+from featscope.nets.wide_resnet import wide_resnet
 
 MEANS, STDS = (0.5, 0.25), (0.5, 2.0)
 
@@ -222,6 +225,27 @@ def test_a_spec_hands_every_setting_to_its_network():
 def test_sizes_just_outside_are_refused(settings):
     with pytest.raises(BadInput):
         NetworkSpec(**{"width": 2, "widen": 1} | settings).build(stream(0, "init"))
+
+
+def test_no_network_without_width():
+    for make in (
+        lambda: resnet(width=0),
+        lambda: resnet9(width=0),
+        lambda: lenet5(width=0),
+        lambda: wide_resnet(widen=0),
+        lambda: wide_resnet(base=0),
+    ):
+        with pytest.raises(BadInput, match="at least 1"):
+            make()
+    for net in (resnet(width=1, blocks=(1,)), resnet9(width=1), lenet5(width=1, channels=3), wide_resnet(depth=10, widen=1, base=1)):
+        assert net(torch.zeros(2, 3, 28, 28)).shape == (2, 10)
+
+
+def test_published_widths_are_the_defaults():
+    """ResNet-18 starts with 64 channels, ResNet-9 ends with 512, WideResNet-34-10 with 640, LeNet-5 with 84."""
+    assert [resnet().head.in_features, resnet9().head.in_features, lenet5().head.in_features] == [512, 512, 84]
+    assert wide_resnet(depth=10).head.in_features == 640
+    assert NetworkSpec(architecture="wide-resnet", width=16, widen=1).build(stream(0, "init")).stages["stage3"][4].conv2.out_channels == 64
 
 
 def test_a_classifier_needs_two_classes_a_representation_and_sound_normalisation():

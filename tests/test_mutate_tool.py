@@ -93,6 +93,9 @@ def _lines(changes, tmp_path, code):
         ("if c:\n    raise ValueError", {"pass"}),
         ("raise BadInput(f'{1 + 1}', 2)", set()),
         ("x: Annotated[int, 3] = y", set()),
+        ("Weight = Tensor | float", set()),
+        ("super().__init__(a, b)", set()),
+        ("x = torch.maximum(a, b)", {"x = torch.minimum(a, b)"}),
         ("zip(a, b, strict=True)", {"zip(b, a, strict=True)", "pass"}),
     ],
 )

@@ -69,6 +69,23 @@ SILENT_KEYWORDS = {
     "maxsize",
 }
 SILENT_FUNCTIONS = {"__repr__", "__str__", "__rich__"}
+# To exchange their arguments changes nothing, or can only raise an error.
+FIXED_ARGUMENTS = {
+    "isinstance",
+    "issubclass",
+    "map",
+    "getattr",
+    "hasattr",
+    "maximum",
+    "minimum",
+    "max",
+    "min",
+    "mul",
+    "add",
+    "addcmul",
+    "addcmul_",
+    "equal",
+}
 # Arguments that may well have the same type: to exchange a text and a number would only raise an error.
 SWAPPABLE = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)
 
@@ -198,6 +215,10 @@ def _is_silent(node: ast.AST) -> bool:
             return True
         case ast.Expr(value=ast.Constant()):
             return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="__init__"))):
+            return True
+        case ast.BinOp(op=ast.BitOr()):
+            return all(_is_type(side) for side in (node.left, node.right))
     return False
 
 
@@ -288,7 +309,7 @@ def _calls(node: ast.Call) -> Iterator[Edit]:
         yield _replaced("name", node, func=func)
     if isinstance(node.func, ast.Attribute) and name in DROPPED_METHODS and not node.args:
         yield Edit("call dropped", node, ast.unparse(node.func.value))
-    for i, (a, b) in enumerate(zip(node.args, node.args[1:])):
+    for i, (a, b) in enumerate(zip(node.args, node.args[1:]) if name not in FIXED_ARGUMENTS else ()):
         if isinstance(a, SWAPPABLE) and isinstance(b, SWAPPABLE) and ast.dump(a) != ast.dump(b):
             yield _replaced("arguments swapped", node, args=[*node.args[:i], b, a, *node.args[i + 2 :]])
 
@@ -341,6 +362,18 @@ def _compiles(source: str) -> bool:
 
 def _name(func: ast.expr) -> str:
     return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+
+
+def _is_type(node: ast.expr) -> bool:
+    """A class by the look of its name, None, or a union of them: part of an annotation."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name[:1].isupper() or name in {"int", "float", "str", "bool", "bytes"}
+        case ast.BinOp(op=ast.BitOr()):
+            return _is_type(node.left) and _is_type(node.right)
+        case ast.Subscript():
+            return _is_type(node.value) or (isinstance(node.value, ast.Name) and node.value.id in {"list", "dict", "tuple", "type"})
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_text(node: ast.expr) -> bool:
