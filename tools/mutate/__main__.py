@@ -1,6 +1,7 @@
 """Mutation testing by sample: small errors in the code, drawn by seed, and whether a test notices. See docs/testing.md."""
 
 import argparse
+import importlib.util
 import json
 import os
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["COVERAGE_CORE"] = "ctrace"  # the tracer that can tell tests apart
 
 from changes import Mutant, mutants
 from cover import coverage_map
@@ -25,6 +27,9 @@ COLUMNS = (KILLED, TIMED_OUT, SURVIVED, NOT_COVERED, EQUIVALENT)
 def main() -> int:
     """Draw, try, report."""
     options = _options()
+    if importlib.util.find_spec("coverage") is None:
+        print("coverage is not installed; `pip install -e '.[dev]'`, or run `make mutate`", file=sys.stderr)
+        return 2
     root = Path(options.root).resolve()
     source = next(path.parent for path in sorted((root / "src").glob("*/__init__.py")))
     work = root / ".mutate"
