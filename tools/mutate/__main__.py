@@ -42,7 +42,12 @@ def main() -> int:
     coverage = coverage_map(root, source, work / "coverage", options.jobs, options.tests)
     faced = {m: select(m, root, coverage, options.budget) for m in sample}
     accepted = _accepted(ACCEPTED)
-    results = {m: EQUIVALENT if o == SURVIVED and _key(m) in accepted else o for m, o in _try_all(faced, root, work, options.jobs)}
+    results = {}
+    try:
+        for m, outcome in _try_all(faced, root, work, options.jobs):
+            results[m] = EQUIVALENT if outcome == SURVIVED and _key(m) in accepted else outcome
+    except KeyboardInterrupt:
+        print(f"interrupted after {len(results)}; the table is of these")
     print("", _table(results), *(_list(results, outcome, faced, root) for outcome in (SURVIVED, NOT_COVERED)), sep="\n")
     share = _noticed(Counter(results.values()))
     rows = [_as_json(m, outcome, faced[m], root, accepted.get(_key(m), "")) for m, outcome in results.items()]

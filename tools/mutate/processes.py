@@ -70,7 +70,7 @@ def load_heavy_libraries() -> None:
 def run_all(tasks: list[Task], jobs: int, logs: Path) -> Iterator[tuple[Task, End]]:
     """Each task with its end, in the order in which they end."""
     logs.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the children end too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the children end too
     waiting = list(reversed(tasks))
     running: dict[int, _Running] = {}
     try:
