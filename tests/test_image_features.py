@@ -66,6 +66,22 @@ def test_an_image_that_is_good_enough_stays():
     assert torch.equal(found.x, begin(SHORT, x, 0))
 
 
+def test_the_rows_of_an_inversion_are_mean_and_maximum_of_its_errors_ten_times(monkeypatch):
+    made = []
+
+    def watched(*args, **options):
+        made.append(loop.trajectory(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(features, "trajectory", watched)
+    found = invert(trained(), *task(7, 3), SHORT.replace(steps=20, batch=3))
+    rows = made[0].rows
+    assert [row["step"] for row in rows] == list(range(0, 21, 2))
+    assert rows[-1]["error_mean"] == pytest.approx(float(found.error.mean()))
+    assert rows[-1]["error_max"] == pytest.approx(float(found.error.max()))
+    assert rows[-1]["error_max"] > rows[-1]["error_mean"] > 0
+
+
 def test_an_inversion_does_not_depend_on_its_batches_and_resumes_exactly(tmp_path, monkeypatch):
     net = trained()
     x, y = task(9, 7)
