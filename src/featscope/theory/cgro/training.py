@@ -121,10 +121,10 @@ def over_ball(runs: Runs) -> Finding:
     w, x, y, delta = (tensors[f"robustness/{key}"].numpy() for key in ("w", "x", "y", "delta"))
     numbers = _numbers(run)
     radius = (1 - numbers["gap"]) * numbers["alpha"]
-    verified = ball_failures(w, x, y, delta, radius)
-    wrong = verified["failures"] + verified["wrong_clean"]
     # A network or a perturbation that is not a number has fooled nobody, and proves nothing.
     sound = all(np.isfinite(part).all() for part in (w, x, y, delta))
+    verified = ball_failures(w, x, y, delta, radius) if sound else {"points": len(y), "failures": 0, "wrong_clean": 0}
+    wrong = verified["failures"] + verified["wrong_clean"]
     proven = pooled_error([1 - wrong / verified["points"]], verified["points"]) if sound else NOTHING
     return every(
         {
