@@ -75,7 +75,12 @@ def exponential(runs: Runs) -> Finding:
     grown = type(fit)(fit.value * scale, fit.low * scale, fit.high * scale)
     sites = math.log(math.ceil(1 / (2 * delta)))
     return at_least(
-        grown, sites / 4 * (1 - BEND), rate_of_packing=sites, needed=dict(zip(map(str, dims), map(plain, needed), strict=True)), delta=delta, mu=mu
+        grown,
+        sites / 4 * (1 - BEND),
+        rate_of_packing=sites,
+        needed=dict(zip(map(str, dims), map(plain, needed), strict=True)),
+        delta=delta,
+        mu=mu,
     )
 
 
