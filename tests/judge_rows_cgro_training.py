@@ -89,13 +89,14 @@ BALL = {
 }
 
 
-def points(failing: int = 0, wrong: int = 0, n: int = 100, size: float = 1.5) -> dict[str, torch.Tensor]:
-    """f(x) = x₁³ at ±1.5: ``failing`` points with a perturbation of ``size`` against the label, ``wrong`` ones on the wrong side from the start."""
+def points(failing: int = 0, wrong: int = 0, n: int = 100, size: float = 1.5, undecided: int = 0) -> dict[str, torch.Tensor]:
+    """f(x) = x₁³ at ±1.5: ``failing`` points with a perturbation of ``size`` against the label, ``wrong`` ones on the wrong side from the start, ``undecided`` ones at 0."""
     y = torch.tensor([1.0, -1.0] * (n // 2), dtype=torch.float64)
     side = y.clone()
     side[n - wrong :] *= -1
     x = torch.zeros(n, 2, 3, dtype=torch.float64)
     x[:, 0, 0] = 1.5 * side
+    x[n - undecided :] = 0.0
     delta = torch.zeros_like(x)
     delta[:failing, 0, 0] = -size * y[:failing]
     w = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64)
@@ -542,6 +543,7 @@ def _ball() -> Table:
             Case(train(failing=100, size=1.501), "HOLDS", 0.0),
             Case(train(failing=100, size=1.499), "HOLDS", 0.0),
             Case(train(wrong=40), "FAILS", 0.4, 0.05),
+            Case(train(undecided=20), "FAILS", 0.2, 0.05),
             Case(train(wrong=40, failing=50), "FAILS", 0.9, 0.05),
             Case(stages(tensors=nowhere), "INCONCLUSIVE"),
         ),

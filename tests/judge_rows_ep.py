@@ -123,6 +123,8 @@ def _grid() -> Table:
             Case(fstar(slack=0.0), "FAILS", 0.0, 0.0),
             Case(fstar(error=NAN), "FAILS", None, 1.0),
             Case(fstar(zeros=4), "FAILS", 1.0, 0.0),
+            # The coarsest grid sets the rate.
+            Case(fstar(cells=9), "HOLDS", 0.2, 0.0),
             Case(fstar(formula=None), "FAILS", 1.0, 0.0),
             # d = 3 half as large: from 2 to 3 the count only doubles; in either seed
             *(Case(fstar(at=at, parameters=7 * 32, formula=7 * 32 + 3), "FAILS", math.log(2), four) for at in (0, 3)),
