@@ -63,7 +63,9 @@ def features(cells: Cells, late: bool = False, own: float = 0.9, error: float = 
             for step in (6, 5, 4, 3, 2, 1):
                 row = {f"feature_{name}": cells[method, name][seed] for name in ("NR", "R")}
                 if late and step > 3:
-                    row = {key: value + swing[step] for key, value in row.items()}
+                    # The cells on the two sides of a statement swing against each other.
+                    sign = 1 if method == "standard" else -1
+                    row = {key: value + (sign if key == "feature_NR" else -sign) * swing[step] for key, value in row.items()}
                 elif step < 6:
                     row = {key: 1 - value for key, value in row.items()}
                 rows.append({"step": step, "fresh": (seed + 1) % seeds, "clean_test": 0.99, **row})

@@ -31,7 +31,8 @@ def largest_noise(arm: str, column: str) -> Table:
         decoy = "noise_update_rest" if column == "noise_max" else "noise_max"
         wrong = 0.0 if verdict == "FAILS" else 9.0
         steps = [
-            [{column: 0.1, decoy: wrong}, {column: peak, decoy: wrong}, {column: None}, {column: 0.2, decoy: wrong}] for peak in by_seed
+            [{column: 0.1, decoy: wrong}, {column: peak, decoy: wrong}, {column: None, decoy: wrong}, {column: 0.2, decoy: wrong}]
+            for peak in by_seed
         ]
         return Case({"run": recorded(arm, steps, **{column: wrong, decoy: wrong})}, verdict, value, BOUND)
 
@@ -97,18 +98,20 @@ def in_span() -> Table:
 
 @judged("AT-LE.3", "fixed-N-in-d")
 def noise_in_d() -> Cannot:
-    """Two seeds at d = 10³ … 10⁶; the largest over training is reached before the end."""
+    """Three seeds at d = 10³ … 10⁶; the largest over training is reached before the end, and what is smaller has other powers of d."""
 
-    def case(power: float, would_be: str, value: float | None = None, bound: float | None = -0.4, extra: float = 1.0) -> Case:
+    def case(
+        power: float, would_be: str, value: float | None = None, bound: float | None = -0.4, extra: float = 1.0, spoiled: int = 2
+    ) -> Case:
         parts: dict[str, list[dict[str, Any]]] = {}
         for d in (1e3, 1e4, 1e5, 1e6):
-            peaks = (2 * d**power, 4 * d**power * (extra if d == 1e6 else 1.0))
+            peaks = [(2 + seed) * d**power * (extra if d == 1e6 and seed < spoiled else 1.0) for seed in range(3)]
             parts[f"d{d:.0f}"] = [
                 {"step": step, "run": seed, "d": d, "noise_max": share * peak}
                 for seed, peak in enumerate(peaks)
-                for step, share in ((0, 0.1), (20, 1.0), (40, 0.5))
+                for step, share in ((0, 0.1 * (d / 1e6) ** 0.4), (20, 1.0), (40, 0.5 * (d / 1e6) ** 0.2))
             ]
-        return Case({"run": made("patch-noise", parts, {}, seeds=[0, 1], train_size=15)}, "OUT_OF_SCOPE", value, bound, would_be)
+        return Case({"run": made("patch-noise", parts, {}, seeds=[0, 1, 2], train_size=15)}, "OUT_OF_SCOPE", value, bound, would_be)
 
     reason = "the experiment fixes N at every d where the lemma has N = poly(d), so the judge always wraps its verdict in OUT_OF_SCOPE"
     return Cannot(
@@ -118,8 +121,9 @@ def noise_in_d() -> Cannot:
             case(-0.2, "FAILS", -0.2),
             case(-0.4 - 1e-6, "HOLDS", -0.4 - 1e-6),
             case(-0.4 + 1e-6, "FAILS", -0.4 + 1e-6),
-            case(-0.5, "INCONCLUSIVE", extra=100.0),  # one seed at one d
-            case(-0.5, "INCONCLUSIVE", bound=None, extra=NAN),
+            case(-0.5, "INCONCLUSIVE", extra=100.0),  # two seeds of three at one d
+            case(-0.5, "HOLDS", -0.5, extra=0.01, spoiled=1),  # the median does not see one
+            case(-0.5, "INCONCLUSIVE", extra=NAN, spoiled=1),
         ),
     )
 
@@ -203,6 +207,7 @@ def losers() -> Table:
         bad_seed=case([calm, (0.1, 0.1, 2.0), calm], "INCONCLUSIVE", 2.0),
         nan=case([calm, (0.1, NAN, 0.1)], "INCONCLUSIVE"),
         more=(
+            case([(0.6, 0.1, 0.1), (0.7, 0.1, 0.1)], "FAILS", 0.7),
             case([(NAN, 0.1, 0.1), calm], "INCONCLUSIVE"),
             case([calm, (0.1, 0.1, NAN)], "INCONCLUSIVE"),
             case([calm, calm], "INCONCLUSIVE", diverged=[0]),
@@ -224,5 +229,9 @@ def winner() -> Table:
         at_bound=case([(LOG / 3, 3.0)], "HOLDS", 1 / 3),
         bad_seed=case([(2.0, 3.0), (2.0, 0.1), (3.0, 3.0)], "INCONCLUSIVE", 0.1 / LOG),
         nan=case([(2.0, 3.0), (2.0, NAN)], "INCONCLUSIVE"),
-        more=(case([(NAN, 3.0), (2.0, 2.0)], "INCONCLUSIVE"), case([(2.0, 3.0), (2.0, 2.0)], "INCONCLUSIVE", diverged=[1])),
+        more=(
+            case([(1.0, 3.0), (1.0, 3.0)], "FAILS", 1 / LOG),
+            case([(NAN, 3.0), (2.0, 2.0)], "INCONCLUSIVE"),
+            case([(2.0, 3.0), (2.0, 2.0)], "INCONCLUSIVE", diverged=[1]),
+        ),
     )

@@ -235,6 +235,11 @@ def initial(name: str) -> Table:
         place = (100, 1000, 10000, 100000).index(int(d)) if in_d else (10, 100, 1000, 10000).index(m)
         return (1.0, 3.0, 1.0, 3.0)[place] if in_d else (1.0, 2.0, 1.0, 2.0)[place]
 
+    def bent(d: float, m: int, seed: int) -> float:
+        """Off the line by so much that the exponent's interval is about ±.085 (Student's t for two degrees of freedom is 4.30)."""
+        place = (100, 1000, 10000, 100000).index(int(d)) if in_d else (10, 100, 1000, 10000).index(m)
+        return math.exp((0.072 if in_d else 0.0148) * (1, -1, -1, 1)[place])
+
     return Table(
         holds=case(0.05, "HOLDS", 0.05),
         fails=case(0.3, "FAILS", 0.3),
@@ -249,6 +254,14 @@ def initial(name: str) -> Table:
             case(0.0, "INCONCLUSIVE", factor=spoiled(-1.0 if in_d else -9.0)),
             # A wide interval around the prediction settles nothing, though both its ends are far from it.
             case(0.0, "INCONCLUSIVE", factor=wavy),
+            # One end within .1 of the prediction, the other not.
+            case(0.065, "INCONCLUSIVE", factor=bent),
+            case(-0.065, "INCONCLUSIVE", factor=bent),
+            case(0.12, "INCONCLUSIVE", factor=bent),
+            case(-0.12, "INCONCLUSIVE", factor=bent),
+            case(0.0, "HOLDS", factor=bent),
+            case(0.2, "FAILS", factor=bent),
+            case(-0.2, "FAILS", factor=bent),
         ),
     )
 

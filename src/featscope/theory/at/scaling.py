@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from featscope.core.stats import Interval, exponent, wilson
+from featscope.core.stats import Interval, wilson
 from featscope.core.store import Run
 from featscope.theory.at.needs import SCALING
 from featscope.theory.claim import (
@@ -25,6 +25,7 @@ from featscope.theory.claim import (
     at_most,
     exactly,
     exponent_at_most,
+    fitted,
 )
 from featscope.theory.reads import numbers, plain
 
@@ -47,14 +48,6 @@ def _medians(rows: pl.DataFrame, column: str) -> tuple[list[float], list[float]]
     """The dimensions and the median at each; NaN where one of the values is NaN."""
     medians = {float(d): float(np.median(numbers(group[column]))) for (d,), group in rows.sort("d").group_by("d", maintain_order=True)}
     return list(medians), list(medians.values())
-
-
-def _power(d: list[float], values: list[float], bound: float, **evidence: Any) -> Finding:
-    """The medians as a power of d, if they are numbers that have a logarithm."""
-    if not all(0 < value < math.inf for value in values):
-        note = "a median is not positive: no exponent can be fitted"
-        return Finding(Verdict.INCONCLUSIVE, None, bound, {**evidence, "d": d, "median": plain(values), "note": note})
-    return exponent_at_most(d, values, bound, d=d, median=values, **evidence)
 
 
 def _last(run: Run, arm: str) -> tuple[pl.DataFrame, float]:
@@ -95,7 +88,7 @@ def _loser(arm: str, event: int, column: str, predicted: float | None = None) ->
         extra: dict[str, Any] = {"share": share}
         if predicted is None:
             extra["own_prediction"] = -c0 / float(runs["run"].spec["spec"]["net"]["q"])
-        return _power(d, values, bound, **extra)
+        return exponent_at_most(d, values, bound, d=d, median=plain(values), **extra)
 
     return judge
 
@@ -125,7 +118,7 @@ def _late(arm: str, event: int, column: str, power: float | None) -> Judge:
         late = pl.Series("late", top / np.log(numbers(last["d"])) if column == "F" else top)
         d, values = _medians(last.with_columns(late), "late")
         bound = -float(run.spec["spec"]["c0"]) if power is None else power
-        found = _power(d, values, bound, share_that_reached_the_horizon=arrived)
+        found = exponent_at_most(d, values, bound, d=d, median=plain(values), share_that_reached_the_horizon=arrived)
         if arrived < 1 - SMALL:
             note = "the steps ran out before the horizon in too many runs"
             return Finding(
@@ -148,15 +141,17 @@ def _initial(column: str) -> Judge:
         value = "largest" if column == "d" else "scaled"
         grouped = scaled.group_by(key).agg(pl.col(value).mean(), pl.col("law").first()).sort(key)
         x = [float(v) if column == "d" else math.log(float(v)) for v in grouped[key].to_list()]
-        if not all(0 < y < math.inf for y in grouped[value].to_list()):
-            note = "a mean is not positive: no exponent can be fitted"
-            return Finding(Verdict.INCONCLUSIVE, None, BEND, {"means": plain(grouped[value].to_list()), "note": note})
-        fit = exponent(x, grouped[value].to_list())
+        fit = fitted(x, grouped[value].to_list())
         ends = sorted(abs(end - power) for end in (fit.low, fit.high))
         off = Interval(abs(fit.value - power), 0.0 if fit.low <= power <= fit.high else ends[0], ends[1])
         drawn_against_exact = plain(float((scaled["scaled"] / scaled["law"]).to_numpy().mean()))
         return at_most(
-            off, BEND, exponent=fit.value, exponent_interval=[fit.low, fit.high], predicted=power, drawn_against_exact=drawn_against_exact
+            off,
+            BEND,
+            exponent=plain(fit.value),
+            exponent_interval=plain([fit.low, fit.high]),
+            predicted=power,
+            drawn_against_exact=drawn_against_exact,
         )
 
     return judge
