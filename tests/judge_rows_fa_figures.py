@@ -42,6 +42,7 @@ def uniform(net: str) -> Table:
 judged("FA-F2", "2-class")(lambda: uniform("binary"))
 judged("FA-F2", "10-class")(lambda: uniform("fine"))
 
+ALL_CURVES = ("binary_exact", "binary_own_loss", "fine_own_loss", "fine_readout", "fine_certified", "fine_own_loss_last")
 RADII = [0.0, 10.0, 20.0, 50.0]
 HALFWAY = [1.0, 0.5, 0.5, 0.0]
 
@@ -95,6 +96,8 @@ def published(curve: str, half: float) -> Table:
             _case(at(half - 0.7), "HOLDS", 0.7, 1.0),
             _case(at(half + 1.001), "FAILS", 1.001, 1.0),
             _case(fig3(**{curve: [1.0, 0.9, 0.8, 0.5]}), "FAILS", None, 1.0),
+            # the last radius is near the published one, but the curve has not crossed one half
+            _case(fig3(radii=[0.0, half + 0.5], **{key: [1.0, 0.505] for key in ALL_CURVES}), "FAILS", None, 1.0),
             _case(fig3(**{curve: [0.0, 0.0, 0.0, 0.0]}), "FAILS", half, 1.0),
         ),
     )

@@ -73,7 +73,7 @@ def areas(dataset: str, pair: str) -> Table:
             _case(run(*[(0.0, 0.2, 0.2, 0.0)] * 2, clean=[(LEARNED - 0.001,) * 2, (0.9, 0.9)]), "OUT_OF_SCOPE", would_be="HOLDS"),
             _case(run(*[(0.0, 0.2, 0.2, 0.0)] * 2, clean=[(0.9, 0.9), (NAN, 0.9)]), "OUT_OF_SCOPE"),
             _case(run(*[(0.0, 0.2, 0.2, 0.0)] * 2, clean=[(0.9, 0.9), (0.9, NAN)]), "OUT_OF_SCOPE"),
-            _case(run(*[(0.0, 0.2, 0.2, 0.0)] * 2, clean=[(0.67, 0.67)] * 2), "HOLDS", 0.6),
+            _case(run(*[(0.0, 0.2, 0.2, 0.0)] * 2, clean=[(LEARNED, LEARNED)] * 2), "HOLDS", 0.6),
         ),
     )
 

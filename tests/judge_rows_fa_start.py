@@ -56,6 +56,7 @@ def rates(names: Sequence[str], **setting: float) -> Table:
         nan=_case(start(others | {names[-1]: range(20)}, value=NAN, **setting), "FAILS", 0.2, 0.05),
         more=(
             *single[1:],
+            _case(start({}, **setting), "HOLDS", 0.0, 0.05),
             _case(start(twice, **setting), "INCONCLUSIVE", 0.03, 0.05),
             _case(start(apart, **setting), "INCONCLUSIVE", len(names) / 100, 0.05),
             _case(start(others, missing={names[0]: range(20)}, **setting), "FAILS", 0.2, 0.05),
@@ -109,7 +110,8 @@ def _activated() -> Entry:
         (
             _case(start(spoil, m=2), "VACUOUS", 0.0, small["bound"], "HOLDS"),
             _case(start({"A.12": range(100)} | spoil, m=2), "VACUOUS", 1.0, small["bound"], "INCONCLUSIVE"),
-            _case(start({"A.12": range(100)} | spoil, m=1), "VACUOUS", 1.0, 1.0, "HOLDS"),
+            _case(start(spoil, m=3), "VACUOUS", 0.0, 3**-0.01 + 18 * math.exp(-9), "HOLDS"),
+            _case(start({"A.12": range(100)} | spoil, m=1, n=0), "VACUOUS", 1.0, 1.0, "HOLDS"),
             _case(start({"A.12": range(100)} | spoil, **huge), "VACUOUS", 1.0, 10**-0.1, "FAILS"),
             _case(start({"A.12": range(50)} | spoil, **huge), "VACUOUS", 0.5, 10**-0.1, "HOLDS"),
             _case(start({"A.12": [3]} | spoil, draws=10, **huge), "VACUOUS", 0.1, 10**-0.1, "HOLDS"),

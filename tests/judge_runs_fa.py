@@ -84,7 +84,7 @@ def assumption(
         parts[f"start-{NETS[1 - NETS.index(net)]}-{seed}"] = [{"step": i, "seed": float(seed)} | SPOILED for i in range(3)]
     whole: Row = {
         "unmet": list(unmet),
-        "k": 2,
+        "k": 3,
         "n": 100,
         "d": 1024,
         "epsilon": 0.01,

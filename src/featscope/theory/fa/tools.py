@@ -95,8 +95,7 @@ def worst(values: Iterable[float | None]) -> float:
 
 def counted(share: float | None, points: int) -> Interval:
     """The Wilson interval of a share of so many points."""
-    known = math.isfinite(number(share)) and points > 0
-    return wilson(round(number(share) * points), points) if known else UNKNOWN
+    return wilson(round(number(share) * points), points) if math.isfinite(number(share)) else UNKNOWN
 
 
 def over(value: float, scale: float) -> float:

@@ -113,7 +113,7 @@ def _growth(name: str) -> Judge:
 
 def _ratios(run: Run, name: str) -> list[float]:
     """Largest ÷ least own λ of each seed; infinite where the least is 0 or negative, which rows mark by −1."""
-    return [over(row["lambda_max"], row["lambda_min"]) if row["lambda_ratio"] < 0 else row["lambda_ratio"] for row in last(run, name)]
+    return [math.inf if row["lambda_ratio"] < 0 else row["lambda_ratio"] for row in last(run, name)]
 
 
 def _ratio(name: str, factor: float) -> Judge:
