@@ -206,6 +206,15 @@ def test_what_is_no_certificate_of_fa_is_refused(tamper: Tamper) -> None:
         verify(*tamper(fa_fields()).values())
 
 
+def test_vectors_outside_the_unit_cube_prove_nothing_though_they_would_prove_more() -> None:
+    """f = ReLU(x₁) + ReLU(x₂) at (2, −3) has radius 2; u = (1, −5) would prove 17/√26 = 3.3."""
+    net = [np.eye(2), np.zeros(2), np.ones(2), np.array([[2.0, -3.0]]), np.array([1.0]), np.array([[-2.0, 0.0]])]
+    for u, proved in (((1.0, 0.0), 2.0), ((1.0, -5.0), 0.0)):
+        certificate = np.zeros((1, 4, 2))
+        certificate[0, 0] = u
+        assert verify(*net, certificate).lower[0] == proved
+
+
 # --- CGRO: perturbations in the ball, and memory -------------------------------------------------------------------------------------------
 
 
