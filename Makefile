@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs
 
-.PHONY: reproduce test lint types unit mutate clean
+.PHONY: reproduce test test-faults lint types unit mutate clean
 
 reproduce: $(VENV)/ready
 	$(BIN)/featscope check --profile cpu --out $(OUT)
@@ -29,6 +29,10 @@ PACKAGES ?=
 LEAST ?= 0
 mutate: $(VENV)/ready-dev
 	$(BIN)/python tools/mutate $(PACKAGES) --sample $(N) --seed $(SEED) --least $(LEAST)
+
+# Kill −9 at 20 moments of each command, two processes at once, a disk that is really full (docs/testing-faults.md).
+test-faults: $(VENV)/ready-dev
+	FEATSCOPE_FAULTS=20 $(BIN)/pytest -rP tests/test_faults.py
 
 # A new environment takes pip from the interpreter that made it; constraints.txt keeps torch at the tested build.
 $(VENV)/ready: pyproject.toml constraints.txt

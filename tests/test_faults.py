@@ -166,7 +166,7 @@ def test_a_forced_run_that_is_killed_at_any_moment_leaves_a_finished_one(whole: 
     for _ in until_done(lambda: specs.run(TOY, Spec(), store, force=True)):
         kept = specs.run(Experiment("toy", "at", "a toy", Spec, never, {}), Spec(), store)
         assert content(kept) == expected
-        assert [p.name for p in kept.path.parent.iterdir() if p.name.endswith((".old", ".lock"))] == []
+        assert [p.name for p in kept.path.parent.iterdir() if p.name.endswith(".old")] == []
         assert not (kept.path / "parts").exists()
 
 
@@ -199,7 +199,7 @@ def test_the_parts_of_a_run_outlive_every_moment_until_it_is_finished(tmp_path: 
 
 def test_a_full_disk_is_one_line_and_the_same_command_goes_on(whole: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     failures = 0
-    for last in range(1, 200):
+    for last in range(1, 200, 1 if TRIALS else 12):
         runs = tmp_path / f"full{last}"
         with pytest.MonkeyPatch.context() as patch:
             moments = Moments(patch, last, lambda: OSError(errno.ENOSPC, "No space left on device"))
@@ -213,7 +213,7 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(whole: Run, tmp_pa
         assert invoke(command(runs)) == 0
         assert content(only(runs)) == content(whole)
         capsys.readouterr()
-    assert failures > 10
+    assert failures > (10 if TRIALS else 1)
 
 
 @pytest.mark.skipif(not TRIALS, reason="the long form mounts a small disk")

@@ -361,7 +361,13 @@ class Store:
     def find(self, spec: Json) -> Run | None:
         """Return the finished run of this spec, or None; a damaged one does not count."""
         run = Run(self.place(spec))
-        return run if (run.path / "manifest.json").exists() and run.damage() is None else None
+        if not (run.path / "manifest.json").exists() or run.damage() is not None:
+            return None
+        if _old(run.path).exists() or (run.path / "parts").exists():
+            # Left by a kill after the exchange; a store that cannot be written, or is being written, keeps it.
+            with contextlib.suppress(FeatscopeError, OSError), locked(run.path, wait=False):
+                _bring_back(run.path)
+        return run
 
     @contextlib.contextmanager
     def write(self, spec: Json, progress: Progress, fresh: bool = False, wait: bool = False) -> Iterator[Folder]:
@@ -415,8 +421,11 @@ def locked(place: Path, wait: bool = True, progress: Progress | None = None) -> 
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
-        handle.close()
+        try:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+        finally:
+            handle.close()
 
 
 def _lock(path: Path, wait: bool, progress: Progress) -> IO[str]:
