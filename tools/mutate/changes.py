@@ -34,37 +34,56 @@ NAME_PAIRS = (
     "min_horizontal max_horizontal,first last,head tail,union intersection,train eval,triu tril,mul add,mul_ add_"
 )
 SWAPPED_NAMES = {a: b for pair in NAME_PAIRS.split(",") for a, b in (pair.split(), pair.split()[::-1])}
-DROPPED_METHODS = set(["abs", "sqrt", "square", "exp", "log", "relu", "sort", "flip", "neg"])
+DROPPED_METHODS = {"abs", "sqrt", "square", "exp", "log", "relu", "sort", "flip", "neg"}
 DROPPED_ATTRIBUTES = {"mT", "T"}
 # A number this small is a guard against division by zero; its exact size is not a statement.
 GUARD = 1e-6
 # What only words an error, a page or a type, or is a setting of the interpreter and not of a formula.
-SILENT_CALLS = set(
-    ["BadInput", "warn", "TypeVar", "cast", "ConfigDict", "getLogger", "info", "debug", "print", "field_validator", "model_validator"]
-)
-SILENT_KEYWORDS = set(
-    ["strict", "exist_ok", "parents", "encoding", "frozen", "slots", "kw_only", "stacklevel", "non_blocking", "indent", "copy", "maxsize"]
-)
+SILENT_CALLS = {
+    "BadInput",
+    "warn",
+    "TypeVar",
+    "cast",
+    "ConfigDict",
+    "getLogger",
+    "info",
+    "debug",
+    "print",
+    "field_validator",
+    "model_validator",
+}
+SILENT_KEYWORDS = {
+    "strict",
+    "exist_ok",
+    "parents",
+    "encoding",
+    "frozen",
+    "slots",
+    "kw_only",
+    "stacklevel",
+    "non_blocking",
+    "indent",
+    "copy",
+    "maxsize",
+}
 SILENT_FUNCTIONS = {"__repr__", "__str__", "__rich__"}
 # To exchange their arguments changes nothing, or can only raise an error.
-FIXED_ARGUMENTS = set(
-    [
-        "isinstance",
-        "issubclass",
-        "map",
-        "getattr",
-        "hasattr",
-        "maximum",
-        "minimum",
-        "max",
-        "min",
-        "mul",
-        "add",
-        "addcmul",
-        "addcmul_",
-        "equal",
-    ]
-)
+FIXED_ARGUMENTS = {
+    "isinstance",
+    "issubclass",
+    "map",
+    "getattr",
+    "hasattr",
+    "maximum",
+    "minimum",
+    "max",
+    "min",
+    "mul",
+    "add",
+    "addcmul",
+    "addcmul_",
+    "equal",
+}
 # Arguments that may well have the same type: to exchange a text and a number would only raise an error.
 SWAPPABLE = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)
 
