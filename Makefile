@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs
 
-.PHONY: reproduce test lint types unit clean
+.PHONY: reproduce test test-faults lint types unit mutate clean
 
 reproduce: $(VENV)/ready
 	$(BIN)/featscope check --profile cpu --out $(OUT)
@@ -13,14 +13,26 @@ reproduce: $(VENV)/ready
 test: lint types unit
 
 lint: $(VENV)/ready-dev
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests tools
+	$(BIN)/ruff format --check src tests tools
 
 types: $(VENV)/ready-dev
 	$(BIN)/mypy
 
 unit: $(VENV)/ready-dev
 	$(BIN)/pytest -n 2
+
+# Small errors put into the code: how many does a test notice? docs/testing.md reads the table. LEAST=0.9 makes a smaller share an error.
+N ?= 300
+SEED ?= 0
+PACKAGES ?=
+LEAST ?= 0
+mutate: $(VENV)/ready-dev
+	$(BIN)/python tools/mutate $(PACKAGES) --sample $(N) --seed $(SEED) --least $(LEAST)
+
+# Kill −9 at 20 moments of each command, two processes at once, a disk that is really full (docs/testing-faults.md).
+test-faults: $(VENV)/ready-dev
+	FEATSCOPE_FAULTS=20 $(BIN)/pytest -rP tests/test_faults.py
 
 # A new environment takes pip from the interpreter that made it; constraints.txt keeps torch at the tested build.
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -33,4 +45,4 @@ $(VENV)/ready-dev: $(VENV)/ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mutate .mypy_cache .ruff_cache .pytest_cache .hypothesis

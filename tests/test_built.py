@@ -316,3 +316,22 @@ def test_the_least_parameter_count_is_the_least() -> None:
     assert parameters_needed(10**9, 0.0) >= parameters_needed(10**9, 0.2)
     assert packing_sites(5, 0.2) == 3**4
     assert vc_bound(11, 1, 1) >= 11
+
+
+@pytest.mark.parametrize("levels", [1, 2, 4])
+def test_the_square_attains_its_error_and_has_the_counted_parameters(levels: int) -> None:
+    """The error is 4^−(n+1) at the middle of each of the 2^n pieces, 0 at their ends."""
+    graph = Graph(1)
+    blocks.square(graph, graph.x, levels)
+    ends = torch.linspace(0, 1, 2**levels + 1, dtype=torch.float64)[:, None]
+    middles = (ends[1:] + ends[:-1]) / 2
+    assert (graph(ends) - ends**2).abs().max() < 1e-15
+    assert (graph(middles) - middles**2).flatten().tolist() == pytest.approx([4.0 ** -(levels + 1)] * 2**levels, rel=1e-12)
+    assert blocks.square_error(levels) == 4.0 ** -(levels + 1)
+    assert graph.parameters == blocks.square_parameters(levels)
+    with pytest.raises(BadInput, match="levels"):
+        blocks.square(Graph(1), Graph(1).x, 0)
+
+
+def test_the_least_level_for_an_error() -> None:
+    assert [blocks.levels_for(error) for error in (2.0, 1.0, 0.5, 1 / 16, 1 / 17, 1 / 64, 1 / 65)] == [1, 1, 1, 1, 2, 2, 3]

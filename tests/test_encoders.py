@@ -1,5 +1,6 @@
 """Pretrained encoders: our network against formulas and its package, weights in the data folder, embeddings by hash."""
 
+import json
 import os
 import pickle
 import sys
@@ -223,6 +224,8 @@ def test_clip_takes_its_weights_from_the_data_folder(tmp_path, monkeypatch):
     grey = torch.full((1, 3, 32, 32), 0.5)
     expected = ((0.5 - torch.tensor(found.preprocessing["mean"])) / torch.tensor(found.preprocessing["std"])) @ proj
     torch.testing.assert_close(found(grey)[0], expected, rtol=1e-4, atol=1e-4)
+    with pytest.raises(BadInput, match=r"one side: side=32; use 224"):
+        load_encoder("clip-vit-b-32", side=32, root=tmp_path / "d")
     torch.save({"visual.other": proj}, tmp_path / "clip.pt")
     shelf.fetch(item, tmp_path / "d", folder=tmp_path / "clip.pt", unverified=True, force=True)
     with pytest.raises(BadInput, match="do not fit CLIP"):
@@ -334,3 +337,42 @@ def test_a_damaged_chunk_is_made_again(images, damage):
     encoder.model.seen = 0
     assert torch.equal(embedding.embed(encoder, images, index), good)
     assert encoder.model.seen == 6
+
+
+def test_progress_and_identity_of_an_embedding(images):
+    encoder, index, told = counting(), torch.arange(20), []
+    embedding.embed(encoder, images, index, told=lambda done, total: told.append((done, total)))
+    assert told == [(6, 20), (12, 20), (18, 20), (20, 20)]
+    identity = json.loads((embedding.place(encoder, images, index) / "identity.json").read_text())
+    assert {key: identity[key] for key in ("encoder", "weights", "dataset", "split", "images", "data", "preprocessing")} == {
+        "encoder": "counting",
+        "weights": "0",
+        "dataset": "cifar10",
+        "split": "train",
+        "images": 20,
+        "data": images.sha256,
+        "preprocessing": {"side": 32},
+    }
+    with pytest.raises(BadInput, match="images must be at least 1"):
+        embedding.embed(encoder, images, index[:0])
+    assert len(embedding.embed(encoder, images, index[:1])) == 1
+
+
+def test_a_chunk_of_another_shape_is_made_again(images):
+    encoder, index = counting(), torch.arange(4)
+    good = embedding.embed(encoder, images, index)
+    path = embedding.place(encoder, images, index) / "chunk-0000.safetensors"
+    for wrong in (good[:3], torch.cat([good, good], -1)):
+        save_file({"embeddings": wrong.contiguous()}, str(path), metadata={"sha256": embedding._sha256(wrong)})
+        assert torch.equal(embedding.embed(encoder, images, index), good)
+
+
+def test_published_layers_are_ordered_by_number_and_unknown_ones_are_refused(random_weights):
+    """Block 10 comes after block 9, and a layer that the network does not have is not silently left out."""
+    net = efficientnet_lite0()
+    load_published(net, dict(reversed(random_weights.items())))
+    depthwise = next(m for m in net.stages["block10"].path if isinstance(m, nn.Conv2d) and m.groups > 1)
+    assert torch.equal(depthwise.weight, random_weights["_blocks.10._depthwise_conv.weight"])
+    assert torch.equal(net.head.weight, random_weights["_fc.weight"])
+    with pytest.raises(BadInput, match="do not fit"):
+        load_published(net, {**random_weights, "_attention.weight": torch.ones(1)})

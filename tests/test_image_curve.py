@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from featscope.attacks import suite
+from featscope.attacks import copies
 from featscope.attacks.curve import robust_curve
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.pgd import PGD
@@ -111,7 +111,7 @@ def test_a_curve_counts_on_the_network_itself(monkeypatch):
     radii = [LINF.eps * k / 4 for k in range(1, 7)]
     plain = assess_curve(net, x, y, LINF, radii)
     verify(net, x, y, LINF, plain)
-    monkeypatch.setattr(suite, "fold", lambda model, example: Folded(Disagreeing(5.0), 0, ""))
+    monkeypatch.setattr(copies, "fold", lambda model, example: Folded(Disagreeing(5.0), 0, ""))
     misled = assess_curve(net, x, y, LINF, radii)
     verify(net, x, y, LINF, misled)
     assert all(a >= b for a, b in itertools.pairwise(misled.accuracy))

@@ -66,6 +66,22 @@ def test_an_image_that_is_good_enough_stays():
     assert torch.equal(found.x, begin(SHORT, x, 0))
 
 
+def test_the_rows_of_an_inversion_are_mean_and_maximum_of_its_errors_ten_times(monkeypatch):
+    made = []
+
+    def watched(*args, **options):
+        made.append(loop.trajectory(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(features, "trajectory", watched)
+    found = invert(trained(), *task(7, 3), SHORT.replace(steps=20, batch=3))
+    rows = made[0].rows
+    assert [row["step"] for row in rows] == list(range(0, 21, 2))
+    assert rows[-1]["error_mean"] == pytest.approx(float(found.error.mean()))
+    assert rows[-1]["error_max"] == pytest.approx(float(found.error.max()))
+    assert rows[-1]["error_max"] > rows[-1]["error_mean"] > 0
+
+
 def test_an_inversion_does_not_depend_on_its_batches_and_resumes_exactly(tmp_path, monkeypatch):
     net = trained()
     x, y = task(9, 7)
@@ -146,7 +162,7 @@ def test_the_search_runs_on_a_folded_copy_that_agrees_up_to_the_layer(layer):
 
 
 def test_the_error_is_that_of_the_network_whatever_the_copy_does(monkeypatch):
-    """A copy that is wrong spoils the images, never the error that goes with them."""
+    """A copy that is wrong is noticed where the search ends, and the search is repeated on the network."""
     net = trained()
     x, y = task(6, 3)
     bad = Representation(SPEC.build(stream(9, "init"))).eval()
@@ -154,7 +170,8 @@ def test_the_error_is_that_of_the_network_whatever_the_copy_does(monkeypatch):
     found = invert(net, x, y, SHORT.replace(steps=20))
     with torch.no_grad():
         torch.testing.assert_close(found.error, relative_error(net.represent(found.x), net.represent(x)))
-    assert float(found.error.mean()) > 0.1
+    monkeypatch.setattr(features, "fold", lambda model, example: Folded(model, 0, ""))
+    assert torch.equal(found.x, invert(net, x, y, SHORT.replace(steps=20)).x)
 
 
 def test_a_reconstructed_set_is_saved_with_where_it_came_from(tmp_path):

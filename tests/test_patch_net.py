@@ -132,3 +132,16 @@ def test_wrong_shapes_and_activations_are_refused() -> None:
         PatchNet(w, rho=0.0)
     with pytest.raises(BadInput, match="one run"):
         PatchNet(w[None]).module()
+
+
+def test_the_smallest_network_and_what_is_none() -> None:
+    assert PatchNetSpec() == PatchNetSpec(width=100, q=3, rho=1.0, sigma_0=0.01)
+    assert PatchNetSpec(width=1, sigma_0=0.0, q=2).init(2, 3, stream(0, "init")).tolist() == [[[0.0] * 3]] * 2
+    for wrong in ({"width": 0}, {"sigma_0": -0.1}, {"q": 1}, {"rho": 0.0}):
+        with pytest.raises(BadInput):
+            PatchNetSpec(**wrong)
+    w = PatchNetSpec(width=4000, sigma_0=0.5).init(2, 3, stream(0, "init"))
+    assert w.shape == (2, 4000, 3)
+    assert float(w.std()) == pytest.approx(0.5, rel=0.02)
+    net = PatchNetSpec(q=4, rho=0.5).net(w)
+    assert (net.q, net.rho) == (4, 0.5)

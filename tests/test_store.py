@@ -77,7 +77,7 @@ def test_damage_is_a_one_line_error(tmp_path: Path) -> None:
     (run.path / "summary.json").write_text('{"size": ')
     (run.path / "tensors.safetensors").write_bytes(b"\x00" * 20)
     for read in (lambda r: r.rows, lambda r: r.summary, lambda r: r.tensors):
-        with pytest.raises(BadInput, match="--force") as caught:
+        with pytest.raises(BadInput, match=f"delete the folder {run.path} and make the run again") as caught:
             read(Run(run.path))
         assert "\n" not in str(caught.value)
 
@@ -95,7 +95,7 @@ def test_a_crash_while_saving_keeps_the_previous_save(tmp_path: Path, monkeypatc
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(stores, "save_file", full)
+    monkeypatch.setattr(stores, "to_safetensors", full)
     with pytest.raises(OSError, match="full"):
         part.save(2, False, [{"a": 1}, {"a": 2}], {"t": torch.zeros(2)})
     monkeypatch.undo()

@@ -51,8 +51,7 @@ def run(spec: Maxima, folder: Folder) -> dict[str, Any]:
 def judge(runs: Runs) -> Finding:
     rows = runs["run"].part("drawn")
     shares = [
-        float((group[Drawn.largest] / math.sqrt(2 * math.log(m))).mean())
-        for (m,), group in rows.group_by(Drawn.m, maintain_order=True)
+        float((group[Drawn.largest] / math.sqrt(2 * math.log(m))).mean()) for (m,), group in rows.group_by(Drawn.m, maintain_order=True)
     ]
     worst = max(Maxima.of(runs["run"]).counts, key=lambda m: rows.filter(pl.col(Drawn.m) == m)[Drawn.largest].mean())
     values = (rows.filter(pl.col(Drawn.m) == worst)[Drawn.largest] / math.sqrt(2 * math.log(worst))).to_list()

@@ -25,12 +25,10 @@ RISING = 0.75
 
 def checkpoints(steps: int) -> list[int]:
     """When the step size is reconsidered: after .22 of the steps, then in intervals that shrink by .03 down to .06."""
-    places, before = [0.0, 0.22], []
-    while places[-1] < 1:
-        places.append(places[-1] + max(places[-1] - places[-2] - 0.03, 0.06))
-    for place in places[1:]:
-        before.append(min(-int(-place * steps // 1), steps))
-    return sorted(set(before))
+    hundredths = [0, 22]  # whole numbers: rounded up after sums of floats, 57.000…1 would be 58
+    while hundredths[-1] < 100:
+        hundredths.append(hundredths[-1] + max(hundredths[-1] - hundredths[-2] - 3, 6))
+    return sorted({min(-(-place * steps // 100), steps) for place in hundredths[1:]})
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,12 @@ def _least(t: Tensor, bound: Tensor, nu: Tensor) -> Tensor:
     return best
 
 
+def _without_zeros(w: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+    """The weights that are not 0 and their projections: a zero weight adds nothing, and has no direction."""
+    kept = w.norm(dim=-1) > 0
+    return w[kept], t[..., kept]
+
+
 def certified_margin(w: Tensor, x: Tensor, y: Tensor, radius: float, movable: Tensor | None = None) -> Tensor:
     """A lower bound of min y·f over the ℓ2 ball, for one network w (m, d) at points x (N, P, d).
 
@@ -43,7 +49,10 @@ def certified_margin(w: Tensor, x: Tensor, y: Tensor, radius: float, movable: Te
     t = y[:, None, None] * projections(w, x)
     if radius == 0:
         return t.pow(3).sum((-1, -2))
-    size = w.norm(dim=-1).clamp(min=1e-300)
+    w, t = _without_zeros(w, t)
+    if not len(w):
+        return t.new_zeros(len(y))
+    size = w.norm(dim=-1)
     unit = w / size[:, None]
     kappa = torch.linalg.eigvalsh(unit @ unit.mT)[-1]
     allowed = torch.ones(x.shape[-2]) if movable is None else movable

@@ -27,22 +27,26 @@ def certified_radii(net: MultiClass, signs: Tensor, x: Tensor, y: Tensor, cluste
     lower = torch.zeros_like(above)
     outputs = multiclass.logits(net, x)
     margin = y * multiclass.readout(outputs, signs)
+    by_slope = _by_slope(net, signs, margin)
     if net.h > 1:
-        return margin.clamp(min=0) / _lipschitz(net, signs)
+        return by_slope
     z = x @ net.w.mT
     for c in range(net.k):
         picked = ((cluster == c) & (margin > 0) & above.isfinite()).nonzero()[:, 0]
-        # A point whose label differs from its cluster's class never occurs in the law; the inequality above needs c ∈ J_s.
-        if picked.numel():
-            lower[picked] = _knapsack(net.w, signs, c, z[picked], above[picked], bins)
+        own = y[picked] == signs[c]
+        if own.any():
+            lower[picked[own]] = _knapsack(net.w, signs, c, z[picked[own]], above[picked[own]], bins)
+        # The inequality above needs c ∈ J_s. A label that differs from its cluster's class never occurs in the law.
+        lower[picked[~own]] = by_slope[picked[~own]]
     return lower
 
 
 def _knapsack(w: Tensor, signs: Tensor, c: int, z: Tensor, above: Tensor, bins: int) -> Tensor:
     rivals = (signs != signs[c]).nonzero()[:, 0].tolist()
     norms = torch.linalg.vector_norm(w, dim=-1)
-    unit = (w / norms[:, None])[[c, *rivals]]
-    kappa = torch.linalg.eigvalsh(unit @ unit.mT)[-1]
+    unit = (w / norms.clamp(min=torch.finfo(w.dtype).tiny)[:, None])[[c, *rivals]]
+    # At least 1, the diagonal, unless all weights are zero.
+    kappa = torch.linalg.eigvalsh(unit @ unit.mT)[-1].clamp(min=1.0)
     unit_budget = kappa * above**2 / bins
     # One bin more for each share pays for rounding it up.
     size = bins + len(rivals) + 1
@@ -68,8 +72,16 @@ def _max_plus(left: Tensor, right: Tensor) -> Tensor:
     return out
 
 
+def _by_slope(net: MultiClass, signs: Tensor, margin: Tensor) -> Tensor:
+    """The margin over the largest slope; a read-out that is constant never flips."""
+    slope = _lipschitz(net, signs)
+    bound: Tensor = margin.clamp(min=0) / slope if slope > 0 else torch.where(margin > 0, torch.inf, 0.0).to(margin)
+    return bound
+
+
 def _lipschitz(net: MultiClass, signs: Tensor) -> Tensor:
-    """‖∇ read-out‖ is at most the largest distance from 0 of Σ_{J₊} π w − Σ_{J₋} π w with neurons on or off: 2 max_j (1/h)Σ_r ‖w_{j,r}‖."""
+    """‖∇ read-out‖ is at most the largest distance from 0 of Σ_{J₊} π w − Σ_{J₋} π w with neurons on or off:
+    max_{J₊} + max_{J₋} of (1/h)Σ_r ‖w_{j,r}‖."""
     sizes = torch.linalg.vector_norm(net.w, dim=-1).reshape(net.k, net.h).mean(-1)
     bound: Tensor = sizes[signs > 0].max() + sizes[signs < 0].max()
     return bound

@@ -1,37 +1,44 @@
-"""Several attacks on a network of images, in batches, on a folded copy, with warnings where the numbers may mean less than they seem."""
+"""Robust accuracy of any network of images, at one radius or at many, with warnings where the numbers may mean less than they seem.
+
+One evaluator for both: the same refusals, the same attacks, the same search without gradients. A cheap attack goes first and takes what falls easily;
+whatever counts as robust has withstood all of them.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
 
+from featscope.attacks.admit import admit
 from featscope.attacks.apgd import APGD
-from featscope.attacks.curve import Curve, count, robust_curve
+from featscope.attacks.copies import Fallen, Look, fast_copy, search
+from featscope.attacks.curve import Curve, count, fall, require_ascending
 from featscope.attacks.evaluate import Evaluation, evaluate
 from featscope.attacks.mode import in_mode
 from featscope.attacks.pgd import PGD, Attack
 from featscope.attacks.square import Square
 from featscope.attacks.threat import Threat
+from featscope.core.errors import require
 from featscope.core.linearise import Model, linearise
-from featscope.core.losses import CROSS_ENTROPY, SOFT_MARGIN, margin
+from featscope.core.losses import CROSS_ENTROPY, SOFT_MARGIN, loss
 from featscope.core.streams import stream
-from featscope.nets.fold import fold
 
 #: shares of the examples beyond which a warning is given
 ZERO_GRADIENT = 0.05
 BLACK_BOX = 0.01
 
-#: one PGD for robust accuracy on images: cross-entropy's direction, which weighs all rival classes, without its saturation
+#: the cheap attack that goes first: cross-entropy's direction, which weighs all rival classes, without its saturation
 SINGLE = PGD(SOFT_MARGIN.name, steps=20, stop_early=True)
 
 
 def ensemble(steps: int = 50, queries: int = 500) -> list[Attack]:
-    """Adaptive PGD on the soft margin and on the margin, PGD at every wrong class, and a search without gradients last."""
+    """A cheap PGD first, adaptive PGD on the soft margin and on the margin, PGD at every wrong class, and a search without gradients last."""
     return [
+        replace(SINGLE, steps=min(steps, SINGLE.steps)),
         APGD(SOFT_MARGIN.name, steps),
         APGD("margin", steps),
         PGD("margin", steps, every_target=True, stop_early=True),
@@ -52,28 +59,41 @@ class Assessment:
         """Robust accuracy against all attacks."""
         return self.evaluation.accuracy
 
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing speaks against the number."""
+        return not self.warnings
 
-def preflight(model: Model, x: Tensor, y: Tensor, threat: Threat) -> list[str]:
-    """What can be seen before any attack: inputs out of range, probabilities for logits, a network in training, gradients that vanish."""
+
+def preflight(model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack] = ()) -> list[str]:
+    """What can be seen before any attack: odd inputs, a network in training or random, gradients that vanish for the objectives of the attacks."""
     warnings = []
-    low, high = threat.bounds or (0.0, 1.0)
-    if float(x.min()) < low or float(x.max()) > high:
-        warnings.append(f"inputs reach from {float(x.min()):.3g} to {float(x.max()):.3g}, outside [{low:g}, {high:g}]")
+    if threat.bounds is None and (float(x.min()) < 0 or float(x.max()) > 1):
+        warnings.append(f"inputs reach from {float(x.min()):.3g} to {float(x.max()):.3g}, outside [0, 1], and the threat has no bounds")
     if isinstance(model, nn.Module) and any(part.training for part in model.modules()):
         warnings.append("the network is in training mode; it is evaluated in evaluation mode")
     with in_mode(model, "eval"), torch.no_grad():
         outputs, again = model(x), model(x)
         if not torch.equal(outputs, again):
             warnings.append("two calls of the network differ: it is random, and one call proves little")
-        sums = outputs.sum(-1)
-        if float(outputs.min()) >= 0 and float((sums - 1).abs().max()) < 1e-3:
-            warnings.append("the outputs look like probabilities; attacks need logits")
-        _, pull = linearise(model, x)
-        gradient = pull(CROSS_ENTROPY.grad(outputs, y)).flatten(1)
-        still = float((gradient.abs().amax(-1) == 0).double().mean())
-        if still > ZERO_GRADIENT:
-            warnings.append(f"the cross-entropy's gradient is zero at {still:.0%} of the examples: it may be masked")
+        require_logits(outputs)
+        names = {objective for attack in attacks if (objective := getattr(attack, "objective", None))} or (
+            {CROSS_ENTROPY.name} if not attacks else set()
+        )
+        for name in sorted(names):
+            _, pull = linearise(model, x)
+            gradient = pull(loss(name).grad(outputs, y)).flatten(1)
+            still = float((gradient.abs().amax(-1) == 0).double().mean())
+            if still > ZERO_GRADIENT:
+                warnings.append(f"the gradient of the {name} is zero at {still:.0%} of the examples: it may be masked")
     return warnings
+
+
+def require_logits(outputs: Tensor) -> None:
+    """Refuse probabilities: where they round to 0 and 1 no gradient is left, and the network looks robust."""
+    likely = float(outputs.min()) >= 0 and float((outputs.sum(-1) - 1).abs().max()) < 1e-3
+    remedy = "leave out the last softmax, or return its logarithm"
+    require(not likely, "attacks need logits", "the outputs are probabilities: they are positive and sum to 1", remedy)
 
 
 def assess(
@@ -86,19 +106,11 @@ def assess(
     batch: int = 250,
     fast: bool = True,
 ) -> Assessment:
-    """Evaluate in batches. A network that can be folded is attacked as its folded copy, and every perturbation is tried on the network itself."""
-    chosen = list(attacks) if attacks is not None else ensemble()
-    warnings = preflight(model, x[:batch], y[:batch], threat)
-    attacked, folded = _copy(model, x, fast)
-    parts = []
-    for number, start in enumerate(range(0, len(y), batch)):
-        rng = stream(seed, "assess", number)
-        part = slice(start, start + batch)
-        found = evaluate(attacked, x[part], y[part], threat, chosen, rng)
-        parts.append(_on_the_network(model, found, x[part], y[part]))
-    joined = _join(parts)
-    warnings += _afterwards(attacked, joined, x, y, threat, chosen, seed)
-    return Assessment(joined, warnings, folded)
+    """Robust accuracy at the radius of the threat: :func:`assess_curve` at one radius."""
+    found = assess_curve(model, x, y, threat, (threat.eps,), attacks, seed, batch, fast)
+    clean, robust = (found.fooled_at > radius for radius in (0.0, threat.eps))
+    evaluation = Evaluation(clean.to(x.device), robust.to(x.device), found.delta, {name: after[0] for name, after in found.by.items()})
+    return Assessment(evaluation, found.warnings, found.folded)
 
 
 @torch.no_grad()
@@ -108,64 +120,71 @@ def assess_curve(
     y: Tensor,
     threat: Threat,
     radii: Sequence[float],
-    attack: PGD = SINGLE,
+    attacks: Sequence[Attack] | None = None,
     seed: int = 0,
-    batch: int = 500,
+    batch: int = 250,
     fast: bool = True,
 ) -> Curve:
-    """Robust accuracy over radii, searched on a folded copy. What does not fool the network itself, by rounding at a tie, is searched again on the network."""
-    curve = robust_curve(_copy(model, x, fast)[0], x, y, threat, radii, attack, stream(seed, "curve"), batch)
-    with in_mode(model, "eval"):
-        wrong = torch.cat(
-            [~(margin(model(a), b) > 0) for a, b in zip(torch.split(x + curve.delta, batch), torch.split(y, batch), strict=True)]
-        )
-    differs = (wrong.cpu() != torch.isfinite(curve.fooled_at)).nonzero()[:, 0].to(x.device)
-    if not len(differs):
-        return curve
-    again = robust_curve(model, x[differs], y[differs], threat, radii, attack, stream(seed, "curve", "again"), batch)
-    curve.fooled_at[differs.cpu()], curve.delta[differs] = again.fooled_at, again.delta
-    return count(radii, curve.fooled_at, curve.delta)
+    """Robust accuracy over radii against all attacks, in batches. A network that can be folded is searched as its folded copy and judged as itself."""
+    require_ascending(radii)
+    model, y = admit(model, x, y, threat)
+    chosen, warnings = _chosen(attacks, x)
+    warnings += preflight(model, x[:batch], y[:batch], threat, chosen)
+    searched, folded = fast_copy(model, x, fast)
+    found, dropped = search(
+        model, searched, x, y, _look(x, y, threat, radii, chosen, seed, batch), _look(x, y, threat, radii, _quick(chosen), seed, batch)
+    )
+    warnings += dropped
+    curve = count(radii, found)
+    warnings += _afterwards(model, curve, x, y, threat, chosen, seed)
+    return replace(curve, warnings=warnings, folded=folded)
 
 
-def _copy(model: Model, x: Tensor, fast: bool) -> tuple[Model, int]:
-    """What is attacked, a folded copy of a network or the model as it is, and how many BatchNorms were folded."""
-    if not (fast and isinstance(model, nn.Module)):
-        return model, 0
-    copy = fold(model, x[:8])
-    return copy.model, copy.folded
+def _chosen(attacks: Sequence[Attack] | None, x: Tensor) -> tuple[list[Attack], list[str]]:
+    """The attacks, and a warning where the search without gradients has no images to draw squares on."""
+    if attacks is not None:
+        return list(attacks), []
+    if x.dim() == 4:
+        return ensemble(), []
+    return ensemble()[:-1], ["no search without gradients: squares are drawn on images (N, C, H, W)"]
 
 
-@torch.no_grad()
-def _on_the_network(model: Model, found: Evaluation, x: Tensor, y: Tensor) -> Evaluation:
-    """Count on the network itself what was found on its copy; rounding may decide differently at a tie."""
-    with in_mode(model, "eval"):
-        clean = margin(model(x), y) > 0
-        robust = clean & (margin(model(x + found.delta), y) > 0)
-    return Evaluation(clean, robust, found.delta, found.by)
+def _quick(attacks: Sequence[Attack]) -> list[Attack]:
+    """What the sample is searched with: gradients are what a copy can lose."""
+    return [attack for attack in attacks if not isinstance(attack, Square)]
 
 
-def _join(parts: Sequence[Evaluation]) -> Evaluation:
-    total = sum(len(part.clean) for part in parts)
-    names = parts[0].by
-    by = {name: sum(part.by[name] * len(part.clean) for part in parts) / total for name in names}
-    clean, robust, delta = (torch.cat([getattr(part, key) for part in parts]) for key in ("clean", "robust", "delta"))
-    return Evaluation(clean, robust, delta, by)
+def _look(x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], attacks: Sequence[Attack], seed: int, batch: int) -> Look:
+    """The search of chosen examples, batch by batch, each with a random stream of its own."""
+
+    def look(model: Model, chosen: Tensor, name: str) -> Fallen:
+        tags = ("assess",) if name == "first" else ("assess", name)
+        parts = [
+            fall(model, x[part], y[part], threat, radii, attacks, stream(seed, *tags, number))
+            for number, part in enumerate(torch.split(chosen, batch))
+        ]
+        after = {attack.name: torch.cat([part.after[attack.name] for part in parts]) for attack in attacks}
+        return Fallen(torch.cat([part.fooled_at for part in parts]), torch.cat([part.delta for part in parts]), after)
+
+    return look
 
 
 def _afterwards(
-    model: Model, found: Evaluation, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack], seed: int, sample: int = 50
+    model: Model, found: Curve, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack], seed: int, sample: int = 50
 ) -> list[str]:
     """Signs of masked gradients: a search without gradients beats the others, or a larger radius fools fewer."""
     warnings = []
-    names = list(found.by)
-    gained = [found.by[a] - found.by[b] for a, b in itertools.pairwise(names)]
-    for attack, gain in zip(attacks[1:], gained, strict=False):
+    for (before, attack), after in zip(itertools.pairwise(attacks), list(found.by.values())[1:], strict=False):
+        gain = max(a - b for a, b in zip(found.by[before.name], after, strict=True))
         if isinstance(attack, Square) and gain > BLACK_BOX:
             warnings.append(f"{attack.name} needs no gradient and fools another {gain:.1%} of the examples: gradients may be masked")
-    fooled = (found.clean & ~found.robust).nonzero()[:, 0][:sample]
+    widest = found.radii[-1]
+    fooled = ((found.fooled_at > 0) & (found.fooled_at <= widest)).nonzero()[:, 0][:sample].to(x.device)
     if len(fooled) and attacks and not isinstance(attacks[0], Square):
-        here = evaluate(model, x[fooled], y[fooled], threat, attacks[:1], stream(seed, "again"))
-        wider = evaluate(model, x[fooled], y[fooled], threat.with_radius(2 * threat.eps), attacks[:1], stream(seed, "again"))
+        here, wider = (
+            evaluate(model, x[fooled], y[fooled], threat.with_radius(factor * widest), attacks[:1], stream(seed, "again"))
+            for factor in (1, 2)
+        )
         if wider.accuracy > here.accuracy:
             warnings.append(f"{attacks[0].name} fools fewer examples at twice the radius: it does not search well")
     return warnings

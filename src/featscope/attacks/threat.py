@@ -95,11 +95,47 @@ class Threat:
         return self.project(flat.view_as(x), x)
 
     def contains(self, delta: Tensor, x: Tensor, slack: float = 1e-6) -> Tensor:
-        """Whether each perturbation is allowed, up to a relative ``slack`` for rounding."""
-        within = self.ball.norm(self._flat(delta)) <= self.eps * (1 + slack) + slack * math.ulp(1.0)
-        within &= self._flat(delta - self.restrict(delta)).abs().amax(-1) <= slack
+        """Whether each perturbation is allowed, up to a relative ``slack`` for rounding.
+
+        With bounds a perturbation is what is left of x + Δ, so the norm may also grow by the rounding of that sum, coordinate by coordinate.
+        """
+        flat = self._flat(delta)
+        rounding = slack * math.ulp(1.0)
         if self.bounds is not None:
             low, high = self.bounds
+            rounding += torch.finfo(delta.dtype).eps * max(abs(low), abs(high)) * flat.shape[-1] ** (1 / self.ball.p)
+        within = self.ball.norm(flat) <= self.eps * (1 + slack) + rounding
+        within &= self._flat(delta - self.restrict(delta)).abs().amax(-1) <= slack
+        if self.bounds is not None:
             within &= self._flat((x + delta - low).clamp(max=0).abs()).amax(-1) <= slack
             within &= self._flat((x + delta - high).clamp(min=0)).amax(-1) <= slack
         return within
+
+    def require_fits(self, x: Tensor, y: Tensor) -> None:
+        """Refuse examples of another shape than this threat's, and inputs outside its bounds."""
+        axes = x.dim() - y.dim()
+        shape = tuple(x.shape[y.dim() :])
+        remedy = f"use event={axes}" if axes > 0 else "labels are class numbers of shape (N,)"
+        require(self.event == axes, "event must be the number of axes of one example", f"event={self.event}, an example is {shape}", remedy)
+        if self.support is not None:
+            rule = "the support must broadcast to one example"
+            require(
+                _broadcasts(tuple(self.support.shape), shape), rule, f"support {tuple(self.support.shape)}, example {shape}", "reshape it"
+            )
+        if self.basis is not None:
+            rule = "the rows of the basis must have the length of the last axis"
+            require(self.basis.shape[-1] == shape[-1], rule, f"{self.basis.shape[-1]} for {shape[-1]}", "use another basis")
+        if self.bounds is not None and x.numel():
+            self._require_inside(float(x.min()), float(x.max()))
+
+    def _require_inside(self, least: float, most: float, slack: float = 1e-6) -> None:
+        low, high = self.bounds or (-math.inf, math.inf)
+        bytes_of_pixels = low >= 0 and high <= 1 and least >= 0 and 2 < most <= 255
+        inside = "put the normalisation inside: nn.Sequential(Normalise(mean, std), network), and give images within the bounds"
+        remedy = "divide the images by 255" if bytes_of_pixels else inside
+        ok = low - slack <= least and most <= high + slack
+        require(ok, f"inputs must lie in [{low:g}, {high:g}]", f"they reach from {least:.3g} to {most:.3g}", remedy)
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))

@@ -101,7 +101,7 @@ def our_accuracy(net: nn.Module, x: Tensor, y: Tensor) -> list[float]:
 
 def our_curve(net: nn.Module, x: Tensor, y: Tensor) -> list[float]:
     """Robust accuracy at all radii, folding and all checks included."""
-    return list(assess_curve(net, x, y, THREAT, RADII, dataclasses.replace(SINGLE, steps=STEPS)).accuracy)
+    return list(assess_curve(net, x, y, THREAT, RADII, [dataclasses.replace(SINGLE, steps=STEPS)]).accuracy)
 
 
 def their_accuracies(peer: Peer, net: nn.Module, x: Tensor, y: Tensor, radii: Sequence[float]) -> list[float]:
@@ -140,7 +140,7 @@ def images(n: int = 128, rounds: int = 5) -> Iterator[Ratio]:
 
 
 def _against(name: str, peer: Peer, net: nn.Module, x: Tensor, y: Tensor, timed: Callable[..., Ratio]) -> Iterator[Ratio]:
-    fast = fold(net, x[:2]).model
+    fast = fold(net, x).model
     yield timed(
         f"PGD-{STEPS}, ResNet-18 width 8, all steps",
         partial(ours, fast, x, y),

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from featscope.core.rules import BEND, CONSTANT, MUCH, SAME, SMALL
-from featscope.core.stats import Interval, exponent
+from featscope.core.stats import NOTHING, Interval, exponent
 from featscope.experiments.run import Run
 
 __all__ = [
@@ -33,7 +33,9 @@ __all__ = [
     "at_most",
     "exactly",
     "exponent_at_most",
+    "fitted",
     "out_of_scope",
+    "plain",
     "vacuous",
 ]
 
@@ -93,34 +95,44 @@ class Claim:
 
 
 def at_most(estimate: Interval, bound: float, **evidence: Any) -> Finding:
-    """HOLDS if the whole interval is ≤ bound, FAILS if it is all above, INCONCLUSIVE if it straddles."""
-    if estimate.high <= bound:
+    """HOLDS if the whole interval is ≤ bound, FAILS if it is all above, INCONCLUSIVE if it straddles or is no interval."""
+    if any(math.isnan(number) for number in estimate):
+        verdict = Verdict.INCONCLUSIVE
+    elif estimate.high <= bound:
         verdict = Verdict.HOLDS
     elif estimate.low > bound:
         verdict = Verdict.FAILS
     else:
         verdict = Verdict.INCONCLUSIVE
-    ends = [_plain(estimate.low), _plain(estimate.high)]
-    return Finding(verdict, _plain(estimate.value), bound, {"interval": ends, **evidence})
+    ends = [plain(estimate.low), plain(estimate.high)]
+    return Finding(verdict, plain(estimate.value), plain(bound), {"interval": ends, **evidence})
 
 
 def at_least(estimate: Interval, bound: float, **evidence: Any) -> Finding:
     """HOLDS if the whole interval is ≥ bound, FAILS if it is all below, INCONCLUSIVE if it straddles."""
     mirrored = at_most(Interval(-estimate.value, -estimate.high, -estimate.low), -bound)
-    ends = [_plain(estimate.low), _plain(estimate.high)]
-    return Finding(mirrored.verdict, _plain(estimate.value), bound, {"interval": ends, **evidence})
+    ends = [plain(estimate.low), plain(estimate.high)]
+    return Finding(mirrored.verdict, plain(estimate.value), plain(bound), {"interval": ends, **evidence})
 
 
 def exactly(value: float, bound: float, **evidence: Any) -> Finding:
     """HOLDS if a number that carries no sampling error is ≤ bound, FAILS otherwise (NaN fails)."""
     verdict = Verdict.HOLDS if value <= bound else Verdict.FAILS
-    return Finding(verdict, _plain(value), bound, evidence)
+    return Finding(verdict, plain(value), plain(bound), evidence)
+
+
+def fitted(x: Sequence[float | None], y: Sequence[float | None]) -> Interval:
+    """The exponent of y in x; no interval where a number is missing, not positive or not finite, or there are fewer than three sizes."""
+    pairs = [(a, b) for a, b in zip(x, y, strict=True) if a is not None and b is not None and 0 < a < math.inf and 0 < b < math.inf]
+    if len(pairs) < len(x) or len({a for a, _ in pairs}) < 3:
+        return NOTHING
+    return exponent([a for a, _ in pairs], [b for _, b in pairs])
 
 
 def exponent_at_most(x: Sequence[float], y: Sequence[float], bound: float, **evidence: Any) -> Finding:
     """Judge y = O(x^bound): the fitted exponent's interval against bound + BEND."""
-    fit = exponent(x, y)
-    return at_most(fit, bound + BEND, exponent=fit.value, predicted=bound, allowance=BEND, **evidence)
+    fit = fitted(x, y)
+    return at_most(fit, bound + BEND, exponent=plain(fit.value), predicted=bound, allowance=BEND, **evidence)
 
 
 def out_of_scope(unmet: Sequence[str], finding: Finding) -> Finding:
@@ -135,5 +147,6 @@ def vacuous(why: str, finding: Finding) -> Finding:
     return Finding(Verdict.VACUOUS, finding.value, finding.bound, evidence)
 
 
-def _plain(value: float) -> float | None:
+def plain(value: float) -> float | None:
+    """A number as evidence, which is JSON and has no NaN and no infinity."""
     return value if math.isfinite(value) else None

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from featscope.claims.claim import Finding, Verdict
+from featscope.claims.claim import Finding, Verdict, plain
 from featscope.core.rules import BEND
-from featscope.core.stats import Interval
+from featscope.core.stats import NOTHING, Interval
 
 
 def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:
@@ -26,34 +26,46 @@ def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:
 
 def reaches(value: float, bound: float, **evidence: Any) -> Finding:
     """HOLDS if a number that carries no sampling error is ≥ bound, FAILS otherwise (NaN fails)."""
-    return Finding(Verdict.HOLDS if value >= bound else Verdict.FAILS, value if math.isfinite(value) else None, bound, evidence)
+    return Finding(Verdict.HOLDS if value >= bound else Verdict.FAILS, plain(value), plain(bound), evidence)
+
+
+def exceeds(value: float, bound: float, **evidence: Any) -> Finding:
+    """HOLDS if a number that carries no sampling error is > bound, FAILS otherwise: a network that says 0 has not decided."""
+    return Finding(Verdict.HOLDS if value > bound else Verdict.FAILS, plain(value), plain(bound), evidence)
 
 
 def above(estimate: Interval, bound: float, **evidence: Any) -> Finding:
-    """HOLDS if the whole interval is > bound, FAILS if it is all ≤ bound, INCONCLUSIVE if it straddles; for signs and growth, where equality is not growth."""
+    """HOLDS if the whole interval is > bound, FAILS if it is all ≤ bound, else INCONCLUSIVE, as is NaN; for signs and growth, where equality is not growth."""
     verdict = Verdict.HOLDS if estimate.low > bound else Verdict.FAILS if estimate.high <= bound else Verdict.INCONCLUSIVE
-    value, low, high = (end if math.isfinite(end) else None for end in estimate)
-    return Finding(verdict, value, bound, {"interval": [low, high], **evidence})
+    if any(math.isnan(number) for number in estimate):
+        verdict = Verdict.INCONCLUSIVE
+    value, low, high = (plain(number) for number in estimate)
+    return Finding(verdict, value, plain(bound), {"interval": [low, high], **evidence})
 
 
 def below(estimate: Interval, bound: float, **evidence: Any) -> Finding:
     """HOLDS if the whole interval is < bound, FAILS if it is all ≥ bound, INCONCLUSIVE if it straddles."""
     mirrored = above(Interval(-estimate.value, -estimate.high, -estimate.low), -bound)
-    value, low, high = (end if math.isfinite(end) else None for end in estimate)
-    return Finding(mirrored.verdict, value, bound, {"interval": [low, high], **evidence})
+    value, low, high = (plain(number) for number in estimate)
+    return Finding(mirrored.verdict, value, plain(bound), {"interval": [low, high], **evidence})
 
 
 def steepest(x: Sequence[float], y: Sequence[float]) -> float:
-    """The largest slope of log y against log x between neighbouring points: an exact sweep has no sampling error to fit away."""
-    pairs = sorted(zip(x, y, strict=True))
-    return max(math.log(b[1] / a[1]) / math.log(b[0] / a[0]) for a, b in pairwise(pairs) if b[0] > a[0])
+    """The largest slope of log y against log x between neighbouring sizes: an exact sweep has no sampling error to fit away.
+
+    Of several y at one x the largest counts, so that no seed hides behind another. NaN where there are no two sizes or no logarithm.
+    """
+    if len(set(x)) < 2 or not all(0 < number < math.inf for number in (*x, *y)):
+        return math.nan
+    sizes = [(size, max(b for a, b in zip(x, y, strict=True) if a == size)) for size in sorted(set(x))]
+    return max(math.log(b[1] / a[1]) / math.log(b[0] / a[0]) for a, b in pairwise(sizes))
 
 
 def grows_at_most(x: Sequence[float], y: Sequence[float], power: float) -> Finding:
     """Judge an exact count y = O(x^power): every step's slope is at most power + BEND."""
     value = steepest(x, y)
     verdict = Verdict.HOLDS if value <= power + BEND else Verdict.FAILS
-    return Finding(verdict, value, power + BEND, {"predicted": power, "allowance": BEND})
+    return Finding(verdict, plain(value), power + BEND, {"predicted": power, "allowance": BEND})
 
 
 def soft(d: float) -> float:
@@ -63,8 +75,8 @@ def soft(d: float) -> float:
 
 def spread(values: Sequence[float]) -> Interval:
     """A number over few seeds: the mean with the range over the seeds, so that HOLDS needs every seed (docs/claims.md)."""
-    if any(math.isnan(value) for value in values):
-        return Interval(math.nan, math.nan, math.nan)
+    if not values or any(math.isnan(value) for value in values):
+        return NOTHING
     return Interval(sum(values) / len(values), min(values), max(values))
 
 

@@ -17,13 +17,13 @@ def report(
 ) -> None:
     """Write one HTML page with the figures of runs and the ledger beside them."""
     from featscope.experiments.run import find_runs
-    from featscope.report.page import draw, read_ledger, write_page
+    from featscope.report.page import draw, is_drawn, read_ledger, write_page
 
     runs = [done for folder in folders for done in find_runs(folder)]
     if not runs:
         raise BadInput("no finished run", ", ".join(map(str, folders)), "run `featscope run NAME` or `featscope check` first")
     for done in runs:
-        if not (done.path / "figures").exists():
+        if not is_drawn(done):
             draw(done)
     lines = [line for folder in folders for line in read_ledger(folder)]
     write_page(runs, target, lines)

@@ -20,6 +20,10 @@ class Interval(NamedTuple):
     high: float
 
 
+#: what is estimated from nothing, or from numbers of which one is none: no verdict holds with it
+NOTHING = Interval(math.nan, math.nan, math.nan)
+
+
 def wilson(hits: int, n: int, confidence: float = 0.95) -> Interval:
     """Return the proportion hits/n with its Wilson score interval."""
     require(0 <= hits <= n and n > 0, "a proportion needs 0 ≤ hits ≤ n and n > 0", f"hits={hits}, n={n}", "count again")
@@ -34,6 +38,8 @@ def wilson(hits: int, n: int, confidence: float = 0.95) -> Interval:
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """Return the mean with Student's interval; one value alone has an unbounded one."""
     data = np.asarray(values, dtype=float)
+    if data.size == 0 or not np.isfinite(data).all():
+        return NOTHING
     mean = float(data.mean())
     if data.size < 2:
         return Interval(mean, -math.inf, math.inf)

@@ -2,16 +2,20 @@
 
 A run is written part by part into `<digest>.partial`, which is renamed to `<digest>` when the run is complete. Every file is
 written beside its place and moved there, so a killed run leaves a folder that can be resumed, and a reader never sees half.
+
+What is damaged is made again: a part of an unfinished run from its start, a finished run as a whole. Two processes that want the same run share it: one
+makes it, the other waits.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
+import io
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 import time
@@ -20,17 +24,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import polars as pl
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
 from featscope.core.conditions import Condition
 from featscope.core.errors import BadInput, FeatscopeError, nearest
 from featscope.core.health import without_gaps
+from featscope.core.locks import locked
 
 FORMAT = 1
 Rows = list[dict[str, Any]]
@@ -68,20 +74,32 @@ def digest(value: Any) -> str:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically."""
     spare = path.with_name(path.name + ".new")
-    with spare.open("w", encoding="utf-8") as out:
-        json.dump(value, out, indent=2, allow_nan=False)
-        out.write("\n")
-        out.flush()
-        os.fsync(out.fileno())
+    write_bytes(spare, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
     spare.replace(path)
 
 
-def read_json(path: Path) -> Any:
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file and wait until it is on the disk."""
+    with path.open("wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+class Damaged(BadInput):
+    """A file is not what was written, or is gone."""
+
+
+def read_json(path: Path, remedy: str | None = None) -> Any:
     """Read JSON; a damaged file is a one-line error."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _damaged(path, error) from None
+    except (*_GONE, ValueError) as error:
+        raise _damaged(path, error, remedy) from None
+
+
+#: what reading a file gives that is not there or is no file; other errors of the system are no damage
+_GONE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 def labelled(name: str, labels: Mapping[str, Label]) -> str:
@@ -95,21 +113,25 @@ def table(rows: Rows) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
 
-def _damaged(path: Path, error: Exception) -> BadInput:
+def _damaged(path: Path, error: Exception, remedy: str | None = None) -> Damaged:
     reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-    return BadInput("damaged or missing file in a run folder", f"{path} ({reason})", "delete the folder or run with --force")
+    again = f"delete the folder {path.parent} and make the run again with the command that made it"
+    return Damaged("damaged or missing file", f"{path} ({reason})", remedy or again)
 
 
 def _write_data(folder: Path, rows: pl.DataFrame, tensors: Mapping[str, Tensor]) -> None:
-    rows.write_parquet(folder / "rows.parquet")
-    save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, str(folder / "tensors.safetensors"))
+    # Through memory, because on a full disk polars and safetensors raise errors of their own.
+    made = io.BytesIO()
+    rows.write_parquet(made)
+    write_bytes(folder / "rows.parquet", made.getvalue())
+    write_bytes(folder / "tensors.safetensors", to_safetensors({name: t.detach().cpu().contiguous() for name, t in tensors.items()}))
 
 
 def _read_rows(folder: Path) -> pl.DataFrame:
     path = folder / "rows.parquet"
     try:
         return pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (*_GONE, pl.exceptions.PolarsError) as error:
         raise _damaged(path, error) from None
 
 
@@ -117,7 +139,7 @@ def _read_tensors(folder: Path) -> dict[str, Tensor]:
     path = folder / "tensors.safetensors"
     try:
         return load_file(str(path))
-    except (OSError, SafetensorError) as error:
+    except (*_GONE, SafetensorError) as error:
         raise _damaged(path, error) from None
 
 
@@ -151,24 +173,52 @@ class Part:
         return self.home / f"{self.key}.json"
 
     def load(self) -> Saved | None:
-        """Return what was saved last, or None."""
+        """Return what was saved last, or None; what is damaged is thrown away, so that the part is made again."""
         if not self._pointer.exists():
             return None
-        pointer = read_json(self._pointer)
+        try:
+            return self.read()
+        except Damaged:
+            self._pointer.unlink()
+            return None
+
+    def read(self) -> Saved:
+        """What was saved last."""
+        pointer = self._read_pointer()
         folder = self.home / pointer["folder"]
         rows = _read_rows(folder).to_dicts()
         return Saved(pointer["step"], pointer["done"], rows, _read_tensors(folder), pointer["notes"])
 
+    def _read_pointer(self) -> Json:
+        pointer = read_json(self._pointer)
+        if not isinstance(pointer, dict) or not {"folder", "step", "done", "notes"} <= set(pointer):
+            raise _damaged(self._pointer, ValueError("not what a run writes"))
+        return pointer
+
+    def _folders(self) -> list[Path]:
+        """Every folder that a save of this part has left; a part's name may be the beginning of another's."""
+        tail = re.compile(re.escape(self.key) + r"\.\d+(\.done)?(\.again)?")
+        return [path for path in self.home.iterdir() if tail.fullmatch(path.name)]
+
     def save(self, step: int, done: bool, rows: Rows, tensors: Mapping[str, Tensor], notes: Mapping[str, Any] | None = None) -> None:
         """Write rows and tensors beside the old ones, then move the pointer to them."""
         folder = self.home / f"{self.key}.{step}{'.done' if done else ''}"
+        if self._points_to(folder):
+            # The same step once more: what the pointer names stays until it names another.
+            folder = folder.with_name(folder.name + ".again")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         _write_data(folder, table(rows), tensors)
-        old = read_json(self._pointer)["folder"] if self._pointer.exists() else None
         write_json(self._pointer, {**self._place(), "folder": folder.name, "step": step, "done": done, "notes": dict(notes or {})})
-        if old and old != folder.name:
-            shutil.rmtree(self.home / old, ignore_errors=True)
+        for other in self._folders():
+            if other != folder:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def _points_to(self, folder: Path) -> bool:
+        try:
+            return self._pointer.exists() and self._read_pointer()["folder"] == folder.name
+        except Damaged:
+            return False
 
     def _place(self) -> Json:
         return {"name": self.name, "labels": dict(self.labels)}
@@ -188,6 +238,8 @@ class Folder:
     #: finished runs that the experiment said it needs, by its own labels
     needed: dict[str, StoredRun] = field(default_factory=dict)
     started: float = field(default_factory=time.time)
+    #: what a reader of the run should know of how it was made
+    notes: Json = field(default_factory=dict)
 
     @property
     def partial(self) -> Path:
@@ -223,12 +275,11 @@ class Folder:
         for pointer in sorted((self.partial / "parts").glob("*.json")):
             place = read_json(pointer)
             part = Part(pointer.parent, place["name"], place["labels"])
-            if (saved := part.load()) is not None:
-                yield part, saved
+            yield part, part.read()
 
     def finish(self, summary: Json, facts: Mapping[str, Any]) -> StoredRun:
         """Gather the parts, write summary and manifest, and move the folder to its final place."""
-        frames, tensors, notes = [], {}, {}
+        frames, tensors, notes = [], {}, dict(self.notes)
         for part, saved in self._parts():
             frames.append(table([{"part": part.name, **part.labels, **row} for row in saved.rows]))
             tensors.update({f"{part.key}/{key}": t for key, t in saved.tensors.items()})
@@ -243,11 +294,20 @@ class Folder:
         write_json(self.partial / "spec.json", self.identity)
         write_json(self.partial / "summary.json", summary)
         write_json(self.partial / "manifest.json", {**_environment(), **facts, "notes": notes, **self._clock()})
-        shutil.rmtree(self.partial / "parts", ignore_errors=True)
+        # The order matters: at every moment a kill leaves the old run, or the parts of the new one, or the new one.
+        old = _old(self.place)
+        shutil.rmtree(old, ignore_errors=True)
         if self.place.exists():
-            shutil.rmtree(self.place)
+            self.place.rename(old)
         self.partial.rename(self.place)
+        shutil.rmtree(self.place / "parts", ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
         return StoredRun(self.place)
+
+    def begin_again(self) -> None:
+        """Forget all parts."""
+        shutil.rmtree(self.partial, ignore_errors=True)
+        (self.partial / "parts").mkdir(parents=True)
 
     def _clock(self) -> Json:
         return {"started": self.started, "wall_seconds": round(time.time() - self.started, 2), "finished": True}
@@ -265,6 +325,21 @@ class StoredRun:
         if not isinstance(found, dict) or not set(keys) <= set(found):
             raise _damaged(path, ValueError("not what a run writes"))
         return found
+
+    def damage(self) -> str | None:
+        """Which file cannot be read, if one cannot; tables and tensors are opened, not read."""
+        try:
+            StoredRun(self.path)._open()
+        except (Damaged, OSError, pl.exceptions.PolarsError, SafetensorError) as error:
+            return " ".join(str(error).split())[:200]
+        return None
+
+    def _open(self) -> None:
+        for part in (self.identity, self.summary, self.manifest):
+            part.keys()
+        pl.read_parquet_schema(self.path / "rows.parquet")
+        with safe_open(str(self.path / "tensors.safetensors"), "pt") as tensors:
+            tensors.keys()
 
     @cached_property
     def identity(self) -> Json:
@@ -329,18 +404,27 @@ class Store:
         return self.root / str(identity["experiment"]) / digest(identity)
 
     def find(self, identity: Json) -> StoredRun | None:
-        """Return the finished run of this identity, or None."""
-        place = self.place(identity)
-        return StoredRun(place) if (place / "manifest.json").exists() else None
+        """Return the finished run of this identity, or None; a damaged one does not count."""
+        run = StoredRun(self.place(identity))
+        if not (run.path / "manifest.json").exists() or run.damage() is not None:
+            return None
+        if _old(run.path).exists() or (run.path / "parts").exists():
+            # Left by a kill after the exchange; a store that cannot be written, or is being written, keeps it.
+            with contextlib.suppress(FeatscopeError, OSError), locked(run.path, wait=False):
+                _bring_back(run.path)
+        return run
 
     @contextlib.contextmanager
     def write(self, identity: Json, progress: Progress, fresh: bool = False, wait: bool = True) -> Iterator[Folder]:
         """Open the spec's folder for writing, resuming what an interrupted run left unless ``fresh``; ``wait`` for another that writes it."""
         folder = Folder(self.place(identity), progress, identity)
         folder.place.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder.place.with_name(folder.place.name + ".lock"), wait):
+        with locked(folder.place, wait, lambda begun: progress.report("waiting for another process", int(not begun), 1, {})):
+            _bring_back(folder.place)
             if fresh:
                 shutil.rmtree(folder.partial, ignore_errors=True)
+            if (folder.place / "manifest.json").exists() and (damage := StoredRun(folder.place).damage()) is not None:
+                folder.notes["folder"] = {"made again because": damage}
             (folder.partial / "parts").mkdir(parents=True, exist_ok=True)
             yield folder
 
@@ -349,34 +433,25 @@ def find_stored(root: Path) -> list[StoredRun]:
     """All finished runs at or below ``root``, by path."""
     if not root.is_dir():
         raise BadInput("not a folder", str(root), "give the folder of a run, or one that holds runs")
-    found = (path.parent for path in sorted(root.rglob("manifest.json")))
-    return [StoredRun(path) for path in found if not path.name.endswith(".partial")]
+    found = []
+    # os.walk does not mind folders that another process moves meanwhile.
+    for folder, inner, files in os.walk(root):
+        inner[:] = [name for name in inner if not name.endswith((".partial", ".old"))]
+        found += [Path(folder)] if "manifest.json" in files else []
+    return [StoredRun(path) for path in sorted(found)]
 
 
-@contextlib.contextmanager
-def _locked(path: Path, wait: bool) -> Iterator[None]:
-    handle = _lock(path, wait)
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
-        handle.close()
+def _old(place: Path) -> Path:
+    """Where a run goes while another takes its place."""
+    return place.with_name(place.name + ".old")
 
 
-def _lock(path: Path, wait: bool) -> IO[str]:
-    """The lock file, held. Who held it before has removed it, so a lock on a file that is no longer at its place is taken anew."""
-    while True:
-        handle: IO[str] = path.open("w")
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except OSError:
-            handle.close()
-            message = f"another process is writing this run: {path.with_suffix('')}; wait for it or use another --out"
-            raise FeatscopeError(message) from None
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle.fileno()), path.stat()):
-                return handle
-        handle.close()
+def _bring_back(place: Path) -> None:
+    """Undo half an exchange that a kill left."""
+    if _old(place).exists() and not place.exists():
+        _old(place).rename(place)
+    shutil.rmtree(_old(place), ignore_errors=True)
+    shutil.rmtree(place / "parts", ignore_errors=True)
 
 
 def _environment() -> Json:

@@ -6,16 +6,20 @@ digests into the manifest. A run that another process is at is waited for.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from featscope.core.store import Progress, Silent, Store
+from featscope.core.errors import FeatscopeError
+from featscope.core.store import Damaged, Progress, Silent, Store
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run
 from featscope.experiments.spec import Request, radii
@@ -57,13 +61,32 @@ def run(request: Request, store: Store, progress: Progress | None = None, force:
             folder.drop()
             return Run(found.path)
         folder.needed.update(children)
-        summary = request.experiment.run(request.spec, folder)
         facts = {
             "seeds": list(request.spec.seeds),
             "radii": radii(request.identity["spec"]),
             "needs": {label: child.path.name for label, child in children.items()},
         }
-        return Run(folder.finish(summary, facts).path)
+        try:
+            done = folder.finish(request.experiment.run(request.spec, folder), facts)
+        except Damaged as error:
+            if str(folder.partial) not in str(error):
+                raise
+            # A part that was finished before, and that nobody reads again, is damaged.
+            folder.begin_again()
+            done = folder.finish(request.experiment.run(request.spec, folder), facts)
+        return Run(done.path)
+
+
+def _follow_parent() -> None:
+    """End this worker when the command that started it is gone; a pool's worker would wait for ever."""
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _job(name: str, spec: Any, root: Path) -> Path:
@@ -82,9 +105,12 @@ def run_all(
         for node in nodes.values():
             told(run(node.request, store, shown))
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_follow_parent) as pool:
         try:
             _drain(pool, nodes, store, shown, told)
+        except BrokenProcessPool:
+            lost = "a worker process was killed, perhaps for want of memory"
+            raise FeatscopeError(f"{lost}; repeat the command, with --jobs 1 if it recurs") from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -7,14 +7,14 @@ sees half of it.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from featscope.core.errors import BadInput, FeatscopeError, require
+from featscope.core.errors import BadInput, require
+from featscope.core.locks import locked
 from featscope.core.store import read_json, write_json
 from featscope.images.sources import Report, SourceFailed, quiet
 
@@ -84,7 +84,7 @@ def read_manifest(name: str, title: str, root: Path, *keys: str) -> dict[str, An
     path = root / name / "manifest.json"
     if not path.exists():
         raise BadInput(f"{title} is not there", str(root), f"run `featscope data fetch {name}`, or set {VARIABLE}")
-    manifest = read_json(path)
+    manifest = read_json(path, f"run `featscope data fetch {name} --force`")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or not set(keys) <= set(manifest):
         raise BadInput("not a manifest of this version", str(path), f"run `featscope data fetch {name} --force`")
     return manifest
@@ -93,8 +93,8 @@ def read_manifest(name: str, title: str, root: Path, *keys: str) -> dict[str, An
 def put(root: Path, name: str, source: str, write: Callable[[Path], dict[str, Any]]) -> Path:
     """Let ``write`` fill a folder and return its manifest; the folder appears under ``name`` when all is written, and what was there goes in one move."""
     place, partial, old = root / name, root / f"{name}.partial", root / f"{name}.old"
-    for left in (partial, old):
-        shutil.rmtree(left, ignore_errors=True)
+    bring_back(root, name)
+    shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
         write_json(partial / "manifest.json", {"format": FORMAT, **write(partial)})
@@ -109,9 +109,21 @@ def put(root: Path, name: str, source: str, write: Callable[[Path], dict[str, An
     return place
 
 
+def bring_back(root: Path, name: str) -> None:
+    """Undo half an exchange that a kill left."""
+    place, old = root / name, root / f"{name}.old"
+    if old.exists() and not place.exists():
+        old.rename(place)
+    shutil.rmtree(old, ignore_errors=True)
+
+
 def source_of(name: str, root: Path) -> str:
-    """Which source gave what is stored under ``name``."""
-    return str(read_json(root / name / "source.json").get("source", "unknown"))
+    """Which source gave what is stored under ``name``, as far as that can be read."""
+    try:
+        found = read_json(root / name / "source.json")
+    except BadInput:
+        return "unknown"
+    return str(found.get("source", "unknown")) if isinstance(found, dict) else "unknown"
 
 
 def fetch(
@@ -131,7 +143,8 @@ def fetch(
     """
     require(folder is not None or not unverified, "--unverified is for files of your own", "no --from", "name their folder")
     root.mkdir(parents=True, exist_ok=True)
-    with locked(root / f".{item.name}.lock"):
+    with locked(root / item.name, wait=False):
+        bring_back(root, item.name)
         if not force and is_there(item.name, root):
             try:
                 item.verify(root)
@@ -179,14 +192,3 @@ def _require_space(item: Item[C], root: Path) -> None:
     needed, free = 3 * item.bytes, shutil.disk_usage(root).free
     rule = f"fetching {item.title} needs {needed / 1e6:.0f} MB on the disk"
     require(free >= needed, rule, f"{free / 1e6:.0f} MB free at {root}", f"free some, or name another folder with --data or {VARIABLE}")
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of one item; a second process is told so at once."""
-    with path.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise FeatscopeError(f"another process is fetching this data set: {path.parent}; wait for it") from None
-        yield

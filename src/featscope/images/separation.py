@@ -241,7 +241,7 @@ def nearest(queries: tuple[Bytes, Bytes], pool: tuple[Bytes, Bytes], pieces: int
     """For each query the exact ℓ∞ distance (in 1/255) to the nearest image of another label, abandoning what is already too far."""
     x, y = _flat(queries)
     z, labels = _flat(pool)
-    splits = np.array_split(np.argsort(-z[:: max(len(z) // 2000, 1)].astype(np.float32).var(0), kind="stable"), pieces)
+    splits = np.array_split(np.argsort(-z[:: max(len(z) // 2000, 1)].astype(np.float32).var(0), kind="stable"), min(pieces, z.shape[1]))
     parts = [np.ascontiguousarray(z[:, part]) for part in splits]
     found = np.full(len(x), 256, dtype=np.int64)
     for q in range(len(x)):

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,11 +15,16 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
 
+from featscope.core.errors import BadInput
 from featscope.core.health import told
+from featscope.core.locks import locked
 from featscope.core.store import read_json
 from featscope.experiments.registry import experiments
 from featscope.experiments.run import Run
 from featscope.report.figures import figures
+
+#: the last chunk of every PNG file
+PNG_END = b"IEND\xaeB`\x82"
 
 
 def _png(figure: Figure) -> bytes:
@@ -28,16 +34,24 @@ def _png(figure: Figure) -> bytes:
 
 
 def draw(run: Run) -> list[Path]:
-    """Draw the run's figures into its `figures` folder and write its `report.html`."""
-    folder = run.path / "figures"
-    folder.mkdir(exist_ok=True)
-    made = []
-    for name, figure in figures(run).items():
-        path = folder / f"{name}.png"
-        path.write_bytes(_png(figure))
-        made.append(path)
+    """Draw the run's figures into its `figures` folder, which appears when it is complete, and write its `report.html`."""
+    folder, spare = run.path / "figures", run.path / "figures.new"
+    pictures = {f"{name}.png": _png(figure) for name, figure in figures(run).items()}
+    with locked(run.path):
+        shutil.rmtree(spare, ignore_errors=True)
+        spare.mkdir()
+        for name, picture in pictures.items():
+            (spare / name).write_bytes(picture)
+        shutil.rmtree(folder, ignore_errors=True)
+        spare.rename(folder)
     write_page([run], run.path / "report.html")
-    return made
+    return [folder / name for name in pictures]
+
+
+def is_drawn(run: Run) -> bool:
+    """Whether the run's figures are there and whole."""
+    folder = run.path / "figures"
+    return folder.is_dir() and all(path.read_bytes().endswith(PNG_END) for path in folder.glob("*.png"))
 
 
 def _picture(path: Path) -> dict[str, str]:
@@ -90,12 +104,17 @@ def write_page(runs: Sequence[Run], out: Path, ledger: Sequence[dict[str, Any]] 
         ledger=list(ledger),
         counts=sorted(Counter(line["verdict"] for line in ledger).items()),
     )
-    spare = out.with_name(out.name + ".new")
-    spare.write_text(page, encoding="utf-8")
-    os.replace(spare, out)
+    with locked(out):
+        spare = out.with_name(out.name + ".new")
+        spare.write_text(page, encoding="utf-8")
+        os.replace(spare, out)
 
 
 def read_ledger(folder: Path) -> list[dict[str, Any]]:
     """The ledger that `featscope check` wrote into a folder, or an empty one."""
     path = folder / "ledger.json"
-    return list(read_json(path)) if path.exists() else []
+    remedy = f"delete this file; `featscope check --out {folder}` writes it again from the runs"
+    lines = read_json(path, remedy) if path.exists() else []
+    if not isinstance(lines, list) or not all(isinstance(line, dict) and "verdict" in line for line in lines):
+        raise BadInput("not a ledger", str(path), remedy)
+    return lines

@@ -25,6 +25,8 @@ Indicator = Literal["Linf", "L2-shared", "L2-each"]
 F64 = torch.float64
 #: wider than all rounding of stored weights in these networks (D·2^−52·few), far narrower than the margins they keep.
 WEIGHT_ROUNDING = 1e-9
+#: the default takes differences of squared norms for many points, off by 1e-8 where points are close
+EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ def opposite_distance(x: Tensor, y: Tensor, norm: str) -> float:
     if len(first) == 0 or len(second) == 0:
         return float("inf")
     p = ball(norm, 0.0).p
-    return float(torch.cdist(first, second, p=p).min())
+    return float(torch.cdist(first, second, p=p, compute_mode=EXACT_DISTANCES).min())
 
 
 def indicators(graph: Graph, x: Tensor, delta: float, separation: float, kind: Indicator) -> Local:
@@ -58,14 +60,18 @@ def indicators(graph: Graph, x: Tensor, delta: float, separation: float, kind: I
     wide = delta + (separation - 2 * delta) / 8
     if kind == "Linf":
         return _box_indicators(graph, x, wide, separation)
+    inside = bool(((x >= 0) & (x <= 1)).all())
+    require(
+        inside, "ℓ2 indicators clamp to the cube, so points lie in [0, 1]", f"{float(x.min()):.4g} … {float(x.max()):.4g}", "rescale them"
+    )
     box = clamp(graph, graph.x, 0.0, 1.0)
     gap = separation**2 - 2 * separation * wide
     levels = levels_for(gap / (2 * x.shape[1]))
     low, high = wide**2 + x.shape[1] * square_error(levels), (separation - wide) ** 2
     build = _shared_squares if kind == "L2-shared" else _own_squares
     over = build(graph, box, x, levels, low)
-    inside = graph.relu(graph.affine((graph.relu(over), -1 / (high - low)), bias=1.0))
-    return Local(inside, over, levels, low, high)
+    near = graph.relu(graph.affine((graph.relu(over), -1 / (high - low)), bias=1.0))
+    return Local(near, over, levels, low, high)
 
 
 def _box_indicators(graph: Graph, x: Tensor, wide: float, separation: float) -> Local:
@@ -129,7 +135,7 @@ class Robust:
 
     def _distances(self, centre: Tensor) -> Enclosures:
         """On B(X_i, δ), clamped to the cube, ‖x − X_k‖ is within δ of ‖X_i − X_k‖, and the square networks add 0 … D·4^−(n+1)."""
-        apart = torch.cdist(centre, self.x)
+        apart = torch.cdist(centre, self.x, compute_mode=EXACT_DISTANCES)
         low = (apart - self.delta).clamp(min=0).square() - self.local.low - WEIGHT_ROUNDING
         error = self.x.shape[1] * square_error(self.local.levels)
         return {self.local.distance: (low, (apart + self.delta).square() + error - self.local.low + WEIGHT_ROUNDING)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from featscope.core.errors import require
+
 Array = NDArray[np.float64]
 #: relative slack for the rounding of a perturbation that lies on the ball's surface
 ROUNDING = 1e-6
@@ -21,15 +23,22 @@ def network(w: Array, x: Array, q: int, rho: float) -> Array:
 
 
 def fooled(w: Array, x: Array, y: NDArray[np.int64], delta: Array, eps: float, q: int, rho: float) -> int:
-    """How many points the given perturbations fool: within ‖Δ‖∞ ≤ ε, and no longer F_y > F_j for all j."""
+    """How many points the given perturbations fool: right without Δ, ‖Δ‖∞ ≤ ε, and with Δ no longer F_y > F_j for all j."""
+    fits = w.ndim == 3 and x.ndim == 3 and delta.shape == x.shape and y.shape == x.shape[:1] and x.shape[-1] == w.shape[-1]
+    shapes = f"w {w.shape}, x {x.shape}, y {y.shape}, delta {delta.shape}"
+    require(fits, "weights, points, labels and perturbations must fit together", shapes, "run the experiment again")
+    require(all(np.isfinite(t).all() for t in (w, x, delta)), "a certificate is made of numbers", "NaN or ∞", "run the experiment again")
+    known = np.issubdtype(y.dtype, np.integer) and bool(((y >= 0) & (y < len(w))).all())
+    require(known, "labels must be the network's classes", str(np.unique(y)), "run the experiment again")
     count = 0
     for point, label, move in zip(x, y, delta, strict=True):
-        if np.abs(move).max() > eps * (1 + ROUNDING):
-            continue
-        values = network(w, point + move, q, rho)
-        others = np.delete(values, int(label))
-        count += bool(values[int(label)] <= others.max())
+        allowed = np.abs(move).max() <= eps * (1 + ROUNDING)
+        count += bool(allowed and _right(network(w, point, q, rho), label) and not _right(network(w, point + move, q, rho), label))
     return count
+
+
+def _right(values: Array, label: np.int64) -> bool:
+    return bool(values[int(label)] > np.delete(values, int(label)).max())
 
 
 def matching_bound(x: Array, y: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64], eps: float) -> float | None:
@@ -37,11 +46,18 @@ def matching_bound(x: Array, y: NDArray[np.int64], left: NDArray[np.int64], righ
 
     Each pair must have different labels and a midpoint within ε of both ends; no point may occur twice on one side.
     """
-    if len(set(left.tolist())) != len(left) or len(set(right.tolist())) != len(right):
+    n = len(y)
+    if len(x) != n or not np.isfinite(x).all() or not _distinct(left, n) or not _distinct(right, n) or len(left) != len(right):
         return None
-    good = 0
     for i, j in zip(left.tolist(), right.tolist(), strict=True):
         middle = (x[i] + x[j]) / 2
         near = max(np.abs(middle - x[i]).max(), np.abs(middle - x[j]).max()) <= eps * (1 + ROUNDING)
-        good += bool(y[i] != y[j] and near)
-    return 1 - good / (2 * len(y)) if good == len(left) else None
+        if y[i] == y[j] or not near:
+            return None
+    return 1 - len(left) / (2 * n)
+
+
+def _distinct(index: NDArray[np.int64], n: int) -> bool:
+    """Whether these are different places in 0 … n − 1: a negative one would name a point a second time."""
+    whole = index.ndim == 1 and np.issubdtype(index.dtype, np.integer)
+    return bool(whole and ((index >= 0) & (index < n)).all() and len(np.unique(index)) == len(index))

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from featscope.claims.claim import CONSTANT, MUCH, SMALL, Claim, Finding, Judge, Need, Reading, Runs, at_least, at_most
 from featscope.claims.learned import LEARNED, TITLES, scoped, threshold
 from featscope.claims.parts import above, every
+from featscope.claims.reads import plain, smallest
 from featscope.core.stats import mean_interval
 from featscope.experiments.run import Run
 from featscope.papers.at.image_feature_attacks import PRINTED
@@ -21,11 +23,13 @@ from featscope.papers.at.image_feature_attacks import PRINTED
 def _feature_scope(run: Run, dataset: str) -> list[str]:
     """Networks that have not learned, and adversarially trained ones that lose more than two thirds of their accuracy to PGD."""
     accuracy = run.summary["datasets"][dataset]["accuracy"]
-    clean = {method: min(values["clean_test"]) for method, values in accuracy.items()}
-    unmet = [f"clean accuracy ({method}) ≥ {threshold(10):.3g}: {value:.3f}" for method, value in clean.items() if value < threshold(10)]
-    pairs = zip(accuracy["adversarial"]["robust_test"], accuracy["adversarial"]["clean_test"], strict=True)
-    kept = min(robust / max(value, 1e-12) for robust, value in pairs)
-    return unmet + ([f"robust ÷ clean accuracy (adversarial) ≥ {LEARNED:.3g}: {kept:.3f}"] if kept < LEARNED else [])
+    # An accuracy that was not measured is NaN, which reaches nothing.
+    known = {m: {key: np.asarray(column, dtype=float) for key, column in values.items()} for m, values in accuracy.items()}
+    clean = {method: smallest(values["clean_test"]) for method, values in known.items()}
+    learned = threshold(10)
+    unmet = [f"clean accuracy ({method}) ≥ {learned:.3g}: {value:.3f}" for method, value in clean.items() if not value >= learned]
+    kept = smallest(known["adversarial"]["robust_test"] / np.maximum(known["adversarial"]["clean_test"], 1e-12))
+    return unmet + ([] if kept >= LEARNED else [f"robust ÷ clean accuracy (adversarial) ≥ {LEARNED:.3g}: {kept:.3f}"])
 
 
 def rates(run: Run, dataset: str, attack: str, column: str) -> list[float]:
@@ -39,7 +43,7 @@ def _shown(run: Run, dataset: str) -> dict[str, Any]:
     cells = {f"{a} on {m}": rates(run, dataset, a, m) for m in ("standard", "adversarial") for a in ("NRF", "RF", "noise")}
     checks = {f"{a} {c}": rates(run, dataset, a, c) for a in ("NRF", "RF") for c in ("own_head", "distance")}
     printed = {f"{a} on {m}": sum(v) / len(v) for m, row in PRINTED.items() for a, v in row.items()}
-    return {"by_seed": cells, "searches": checks, "printed_cifar10": printed, "seeds": len(run.spec["spec"]["seeds"])}
+    return {"by_seed": plain(cells), "searches": plain(checks), "printed_cifar10": printed, "seeds": len(run.spec["spec"]["seeds"])}
 
 
 def _contrast(dataset: str, column: str, high: str, low: str, factor: float, judge: Callable[..., Finding]) -> Judge:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from featscope.claims.claim import SMALL, Claim, Finding, Judge, Need, Reading, Runs, at_least, at_most, out_of_scope
+from featscope.claims.reads import largest, plain, smallest
 from featscope.core.stats import Interval, mean_interval
 from featscope.experiments.run import Run
 from featscope.papers.at.image_features import METHODS, SETS, differences
@@ -59,13 +60,13 @@ def _unmet(run: Run, tested: Run) -> list[str]:
         for method in METHODS:
             row = tested.part(f"tested-{method}-{seed}").to_dicts()[0]
             for key in ("clean_test", "robust_test")[: 1 if method == "standard" else 2]:
-                if row[key] < REACHED * printed[method][key]:
+                if not row[key] >= REACHED * printed[method][key]:
                     missed.append(f"{method} network of seed {seed}: {key} {row[key]:.3f}, below {REACHED:g}·{printed[method][key]:g}")
         for row in run.part(f"read-{seed}").to_dicts():
             if row["reader"] == f"reference-{SETS[row['set']]}":
-                if row["accuracy"] < OWN:
+                if not row["accuracy"] >= OWN:
                     missed.append(f"reference of seed {seed} reads {row['accuracy']:.3f} of its set {row['set']}, below {OWN:g}")
-                if row["error_mean"] > INVERTED:
+                if not row["error_mean"] <= INVERTED:
                     missed.append(f"set {row['set']} of seed {seed}: feature error {row['error_mean']:.3f}, above {INVERTED:g}")
     return missed
 
@@ -104,7 +105,7 @@ def difference(key: str, over: Callable[[Sequence[float], Sequence[float]], floa
         cells = _summed(run, over)
         values = differences(cells)[key]
         how = {k: run.summary["inversion"][k] for k in ("start", "layer", "steps", "mean_error")}
-        return _judged(runs, at_least(mean_interval(values), SMALL, by_seed=values, cells=cells, inversion=how))
+        return _judged(runs, at_least(mean_interval(values), SMALL, by_seed=plain(values), cells=plain(cells), inversion=how))
 
     return judge
 
@@ -112,12 +113,12 @@ def difference(key: str, over: Callable[[Sequence[float], Sequence[float]], floa
 def _ordered(runs: Runs) -> Finding:
     """At every epoch of the second half the non-robust curve of standard training is above the robust one: the smallest difference of each seed."""
     run = runs["run"]
-    smallest = []
+    least = []
     for seed in _seeds(run):
         curve = _curve(run, "standard", seed)
         gaps = [a - b for t, a, b in zip(curve["step"], curve["feature_NR"], curve["feature_R"], strict=True) if 2 * t > curve["step"][-1]]
-        smallest.append(min(gaps))
-    return _judged(runs, at_least(mean_interval(smallest), 0.0, by_seed=smallest))
+        least.append(smallest(gaps))
+    return _judged(runs, at_least(mean_interval(least), 0.0, by_seed=plain(least)))
 
 
 def _as_printed(runs: Runs) -> Finding:
@@ -131,10 +132,10 @@ def _as_printed(runs: Runs) -> Finding:
             centre = printed[method][key] if printed else float("nan")
             below, above = centre - found.high, found.low - centre
             gaps[f"{method} {key}"] = Interval(
-                abs(found.value - centre), max(below, above, 0.0), max(found.high - centre, centre - found.low)
+                abs(found.value - centre), largest([below, above, 0.0]), largest([found.high - centre, centre - found.low])
             )
-    worst = Interval(*(max(gap[i] for gap in gaps.values()) for i in range(3)))
-    return _judged(runs, at_most(worst, SMALL, gaps={key: gap.value for key, gap in gaps.items()}, cells=cells))
+    worst = Interval(*(largest([gap[i] for gap in gaps.values()]) for i in range(3)))
+    return _judged(runs, at_most(worst, SMALL, gaps=plain({key: gap.value for key, gap in gaps.items()}), cells=plain(cells)))
 
 
 def _three(need: Need, suffix: str, when: str, over: Callable[[Sequence[float], Sequence[float]], float]) -> tuple[Reading, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 
 from featscope.claims.claim import SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_least, at_most
-from featscope.core.stats import Interval, wilson
+from featscope.claims.reads import largest, numbers, plain, smallest
+from featscope.core.stats import NOTHING, Interval, wilson
 from featscope.experiments.run import Run
 from featscope.papers.at.certificates import fooled, matching_bound
 from featscope.papers.at.runs import ASSUMPTION, FIG3, MINIMA
@@ -16,7 +19,7 @@ def _condition(name: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         row = runs["run"].part("law").filter(pl.col("name") == name).to_dicts()[0]
         verdict = Verdict.HOLDS if row["met"] else Verdict.FAILS
-        return Finding(verdict, row["value"], row["bound"], {"text": row["text"]})
+        return Finding(verdict, plain(row["value"]), plain(row["bound"]), {"text": row["text"]})
 
     return judge
 
@@ -39,8 +42,8 @@ def _any_classifier(runs: Runs) -> Finding:
 
 def _choices(runs: Runs) -> Finding:
     rows = runs["run"].part("law")
-    missed = rows.filter(~pl.col("met")).height
-    return Finding(Verdict.FAILS if missed else Verdict.HOLDS, float(missed), 0.0, {"conditions": rows.to_dicts()})
+    missed = rows.filter(~pl.col("met").fill_null(value=False)).height
+    return Finding(Verdict.FAILS if missed else Verdict.HOLDS, float(missed), 0.0, {"conditions": plain(rows.to_dicts())})
 
 
 def _at_largest_gamma(run: Run, feature: str) -> pl.DataFrame:
@@ -54,18 +57,20 @@ def _curve(run: Run, feature: str, column: str) -> dict[str, list[float]]:
 
 def _risk(feature: str) -> Judge:
     def judge(runs: Runs) -> Finding:
-        values = _at_largest_gamma(runs["run"], feature)["risk"].to_list()
-        worst = max(values)
-        return at_most(Interval(worst, min(values), worst), SMALL, curve=_curve(runs["run"], feature, "risk"))
+        values = numbers(_at_largest_gamma(runs["run"], feature)["risk"])
+        return at_most(Interval(largest(values), smallest(values), largest(values)), SMALL, curve=_curve(runs["run"], feature, "risk"))
 
     return judge
 
 
 def _error(run: Run, feature: str, column: str) -> Interval:
-    rows = _at_largest_gamma(run, feature)
-    total = int(rows["points"].sum())
-    right = round(float((rows[column] * rows["points"]).sum()))
-    return wilson(total - right, total)
+    return _pooled(_at_largest_gamma(run, feature), column)
+
+
+def _pooled(rows: pl.DataFrame, column: str) -> Interval:
+    """The error of all rows' points together; unknown if one row has no accuracy."""
+    right, points = numbers(rows[column]) * numbers(rows["points"]), int(rows["points"].sum())
+    return NOTHING if np.isnan(right).any() else wilson(points - round(float(right.sum())), points)
 
 
 def _error_to_one(column: str) -> Judge:
@@ -85,11 +90,10 @@ def _own_logit(runs: Runs) -> Finding:
 
 def _own_logit_noise(runs: Runs) -> Finding:
     rows = runs["run"].part("noise").filter(pl.col("feature") == "robust")
-    by_noise = rows.group_by("sigma_n").agg(pl.col("own-logit").mean(), pl.col("points").sum()).sort("sigma_n")
-    first = by_noise.to_dicts()[0]
-    wrong = round((1 - first["own-logit"]) * first["points"])
-    curve = by_noise.select("sigma_n", "own-logit").to_dict(as_series=False)
-    return at_most(wilson(wrong, first["points"]), SMALL, curve=curve, smallest_noise=first["sigma_n"])
+    curve = rows.group_by("sigma_n").agg(pl.col("own-logit").mean()).sort("sigma_n").to_dict(as_series=False)
+    least = curve["sigma_n"][0]
+    error = _pooled(rows.filter(pl.col("sigma_n") == least), "own-logit")
+    return at_most(error, SMALL, curve=plain(curve), smallest_noise=least)
 
 
 def _full_ball(runs: Runs) -> Finding:
@@ -98,9 +102,11 @@ def _full_ball(runs: Runs) -> Finding:
     body = run.spec["spec"]
     hits = fooled(t["w"], t["x"], t["y"], t["delta"], float(body["eps"]), int(body["net"]["q"]), float(body["net"]["rho"]))
     shown, exact = wilson(hits, len(t["y"])), _error(run, "robust", "full-ball")
-    # One explicit Δ can only refute; that nothing refutes is for the exact minimum to say.
+    exact = Interval(shown.value, shown.low, 1.0) if math.isnan(exact.value) else exact
+    # One explicit Δ can only refute, whatever the exact minimum says; that nothing refutes is for the exact minimum to say.
+    low = max(shown.low, exact.low)
     return at_most(
-        Interval(exact.value, max(shown.low, exact.low), exact.high),
+        Interval(exact.value, low, max(exact.high, low)),
         SMALL,
         certificate="gamma/x, gamma/y, gamma/delta, gamma/w: −ε u_y + ε u_j on every patch, re-verified point by point",
         fooled=f"{hits} of {len(t['y'])}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import polars as pl
 
 from featscope.claims.claim import (
@@ -21,10 +22,10 @@ from featscope.claims.claim import (
     exponent_at_most,
     out_of_scope,
 )
-from featscope.claims.reads import numbers
-from featscope.core.rows import last_rows
+from featscope.claims.reads import largest, numbers, plain, smallest
 from featscope.core.stats import Interval
 from featscope.experiments.run import Run
+from featscope.papers.at.finals import finals
 from featscope.papers.at.runs import COORDINATE, FIG3, NOISE
 
 #: Õ(f) at one finite setting: at most f·log d.
@@ -37,8 +38,8 @@ def _law(run: Run) -> dict[str, float]:
 
 
 def _spread(values: list[float]) -> Interval:
-    """The largest over seeds, with the range over seeds as its interval."""
-    return Interval(max(values), min(values), max(values))
+    """The largest over seeds, with the range over seeds as its interval; NaN if a seed has none."""
+    return Interval(largest(values), smallest(values), largest(values))
 
 
 def _decomposition(runs: Runs) -> Finding:
@@ -51,8 +52,8 @@ def _decomposition(runs: Runs) -> Finding:
 
 def _in_span(runs: Runs) -> Finding:
     """The largest share of w(T) − w(0) outside the span of features and noise, over dimensions far larger than that span."""
-    shares = {key: float(found["outside_span"]) for key, found in runs["run"].summary.items()}
-    return exactly(max(shares.values()), SAME, by_dimension=shares)
+    shares = {key: found["outside_span"] for key, found in runs["run"].summary.items()}
+    return exactly(largest(np.asarray(list(shares.values()), dtype=float)), SAME, by_dimension=shares)
 
 
 def _noise_small(arm: str) -> Judge:
@@ -61,15 +62,19 @@ def _noise_small(arm: str) -> Judge:
         d = _law(runs["run"])["d"]
         worst = [float(numbers(group["noise_max"]).max()) for _, group in rows.group_by("run", maintain_order=True)]
         start = [float(numbers(group.sort("step")["noise_max"])[0]) for _, group in rows.group_by("run", maintain_order=True)]
-        return at_most(_spread(worst), math.log(d) / math.sqrt(d), rule=TILDE, at_initialisation=max(start), growth=max(worst) / max(start))
+        shown = plain({"at_initialisation": largest(start), "growth": largest(worst) / largest(start)})
+        return at_most(_spread(worst), math.log(d) / math.sqrt(d), rule=TILDE, **shown)
 
     return judge
 
 
 def _noise_in_d(runs: Runs) -> Finding:
     """The largest noise correlation over training as a power of d, at a fixed number of points."""
-    rows = runs["run"].rows.group_by("d", "run").agg(pl.col("noise_max").max()).group_by("d").agg(pl.col("noise_max").median()).sort("d")
-    finding = exponent_at_most(rows["d"].to_list(), rows["noise_max"].to_list(), -0.5, median=rows["noise_max"].to_list())
+    by_d: dict[float, list[float]] = {}
+    for (d, _), group in runs["run"].rows.sort("d").group_by("d", "run", maintain_order=True):
+        by_d.setdefault(float(str(d)), []).append(largest(numbers(group["noise_max"])))
+    medians = [float(np.median(values)) for values in by_d.values()]
+    finding = exponent_at_most(list(by_d), medians, -0.5, median=plain(medians))
     n = runs["run"].spec["spec"]["train_size"]
     return out_of_scope([f"N = poly(d): N is {n} at every d, and a point's own noise is learned in proportion to 1/N"], finding)
 
@@ -83,14 +88,19 @@ def _noise_update(runs: Runs) -> Finding:
     )
 
 
+def _since(rows: pl.DataFrame, d: float) -> pl.DataFrame:
+    """The rows at which max F_y has reached log d. For polars NaN is larger than all: such rows stay, and make what is read from them NaN."""
+    return rows.filter(pl.col("F_max") >= math.log(d))
+
+
 def _balanced(runs: Runs) -> Finding:
     """min F_y ÷ max F_y within a class once max F_y ≥ log d."""
     d = _law(runs["run"])["d"]
-    rows = runs["run"].part("standard").filter(pl.col("F_max") >= math.log(d))
+    rows = _since(runs["run"].part("standard"), d)
     if rows.height == 0:
         return Finding(Verdict.VACUOUS, None, None, {"note": "max F_y never reaches log d in this run"})
     worst = [float(numbers(g["F_ratio"]).min()) for _, g in rows.group_by("run", maintain_order=True)]
-    return at_least(Interval(min(worst), min(worst), max(worst)), 1 / CONSTANT)
+    return at_least(Interval(smallest(worst), smallest(worst), largest(worst)), 1 / CONSTANT)
 
 
 def _total_residual(runs: Runs) -> Finding:
@@ -99,7 +109,7 @@ def _total_residual(runs: Runs) -> Finding:
     eta = float(run.spec["spec"]["standard"]["learning_rate"])
     totals = []
     for _, rows in run.part("standard").sort("step").group_by("run", maintain_order=True):
-        reached = rows.filter(pl.col("F_max") >= math.log(d))
+        reached = _since(rows, d)
         if reached.height == 0:
             continue
         late = rows.filter(pl.col("step") >= reached["step"][0])
@@ -111,16 +121,18 @@ def _total_residual(runs: Runs) -> Finding:
 
 
 def _losers(runs: Runs) -> Finding:
-    last, d = last_rows(runs["run"].part("standard")), _law(runs["run"])["d"]
-    worst = [max(*u, *c, *e) for u, c, e in zip(last["u"].to_list(), last["C"].to_list(), last["D"].to_list(), strict=True)]
-    return at_most(_spread(worst), math.log(d) / math.sqrt(d), rule=TILDE, measured="largest of A, C and D at the end")
+    run, d = runs["run"], _law(runs["run"])["d"]
+    worst = np.max([finals(run, "standard", column).max(-1) for column in ("u", "C", "D")], axis=0)
+    return at_most(_spread(worst.tolist()), math.log(d) / math.sqrt(d), rule=TILDE, measured="largest of A, C and D at the end")
 
 
 def _winner(runs: Runs) -> Finding:
-    last, d = last_rows(runs["run"].part("standard")), _law(runs["run"])["d"]
-    ratios = [min(v) / math.log(d) for v in last["v"].to_list()]
+    d = _law(runs["run"])["d"]
+    ratios = finals(runs["run"], "standard", "v").min(-1) / math.log(d)
     return at_least(
-        Interval(min(ratios), min(ratios), max(ratios)), 1 / CONSTANT, measured="smallest max_r B over classes ÷ log d, Θ read as ≥ 1/3"
+        Interval(smallest(ratios), smallest(ratios), largest(ratios)),
+        1 / CONSTANT,
+        measured="smallest max_r B over classes ÷ log d, Θ read as ≥ 1/3",
     )
 
 

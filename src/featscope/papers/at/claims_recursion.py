@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 
 from featscope.claims.claim import CONSTANT, SAME, SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_most, exactly
-from featscope.claims.reads import numbers
+from featscope.claims.reads import largest, numbers, plain, smallest
 from featscope.core.stats import Interval
 from featscope.papers.at.runs import FIG3, RECURSION
 
@@ -24,6 +26,14 @@ def _gap(arm: str) -> Judge:
     return judge
 
 
+def _growth(values: np.ndarray) -> float:
+    """The largest growth, over time and over the pairs that start above zero, of values (steps, pairs); 0 if no pair does, NaN if one is NaN."""
+    started = values[0] > 0
+    if np.isnan(values).any():
+        return math.nan
+    return float((values[:, started].max(0) / values[0, started]).max()) if started.any() else 0.0
+
+
 def _cross_growth(arm: str) -> Judge:
     """For each seed the largest growth, over time and over the pairs (i, j), of max_r C and max_r D; the lemma is about every pair."""
 
@@ -31,11 +41,12 @@ def _cross_growth(arm: str) -> Judge:
         worst: dict[str, list[float]] = {"C": [], "D": []}
         for _, rows in runs["run"].part(arm).sort("step").group_by("run", maintain_order=True):
             for column, ratios in worst.items():
-                values = numbers(rows[column])
-                started = values[0] > 0
-                ratios.append(float((values[:, started].max(0) / values[0, started]).max()) if started.any() else 0.0)
-        by_seed = [max(pair) for pair in zip(worst["C"], worst["D"], strict=True)]
-        return at_most(Interval(max(by_seed), min(by_seed), max(by_seed)), CONSTANT, growth_of_C=worst["C"], growth_of_D=worst["D"])
+                ratios.append(_growth(numbers(rows[column])))
+        by_seed = np.maximum(worst["C"], worst["D"])
+        # Growth is at least 1; where no pair starts above zero there is nothing to compare with.
+        by_seed[by_seed == 0] = np.nan
+        found = Interval(largest(by_seed), smallest(by_seed), largest(by_seed))
+        return at_most(found, CONSTANT, growth_of_C=plain(worst["C"]), growth_of_D=plain(worst["D"]))
 
     return judge
 
@@ -46,7 +57,8 @@ def _approximation(runs: Runs) -> Finding:
     inside, total, medians = 0, 0, {}
     for kind in "AB":
         guess, exact = numbers(rows[f"approximation_{kind}"]).ravel(), numbers(rows[f"exact_{kind}"]).ravel()
-        moving = np.maximum(np.abs(exact), np.abs(guess)) > 1e-14
+        # NaN is no standing still: it stays among the steps and is within no factor.
+        moving = ~(np.maximum(np.abs(exact), np.abs(guess)) <= 1e-14)
         with np.errstate(divide="ignore"):
             ratio = guess[moving] / exact[moving]
         inside += int(((ratio >= 1 / CONSTANT) & (ratio <= CONSTANT)).sum())

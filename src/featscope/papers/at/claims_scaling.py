@@ -22,9 +22,10 @@ from featscope.claims.claim import (
     at_most,
     exactly,
     exponent_at_most,
+    fitted,
 )
-from featscope.claims.reads import numbers
-from featscope.core.stats import Interval, exponent, wilson
+from featscope.claims.reads import numbers, plain
+from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
 from featscope.papers.at.runs import SCALING
 
@@ -44,21 +45,24 @@ def _events(run: Run, arm: str, event: int) -> tuple[pl.DataFrame, float]:
 
 
 def _medians(rows: pl.DataFrame, column: str) -> tuple[list[float], list[float]]:
-    grouped = rows.group_by("d").agg(pl.col(column).median()).sort("d")
-    return grouped["d"].to_list(), grouped[column].to_list()
+    """The dimensions and the median at each; NaN where one of the values is NaN."""
+    medians = {float(d): float(np.median(numbers(group[column]))) for (d,), group in rows.sort("d").group_by("d", maintain_order=True)}
+    return list(medians), list(medians.values())
 
 
 def _last(run: Run, arm: str) -> tuple[pl.DataFrame, float]:
     """The last row of each run, and the share of runs that reached their horizon d^horizon_power in time."""
     last = run.part(arm).sort("step").group_by("run", maintain_order=True).last()
     horizon = pl.col("d") ** float(run.spec["spec"]["horizon_power"])
-    return last, last.filter(pl.col("time") >= horizon * (1 - 1e-9)).height / last.height
+    # For polars NaN is the largest number of all, and would have arrived.
+    arrived = last.filter(pl.col("time").is_not_nan() & (pl.col("time") >= horizon * (1 - 1e-9)))
+    return last, arrived.height / last.height
 
 
 def _missing(run: Run, arm: str, share: float) -> Finding:
     last, arrived = _last(run, arm)
     reached = {f"{d:.0e}": float(np.median(np.asarray(g["u"].to_list()))) for (d,), g in last.group_by("d", maintain_order=True)}
-    evidence: dict[str, Any] = {"share": share, "largest_A_at_the_end": reached, "share_that_reached_the_horizon": arrived}
+    evidence: dict[str, Any] = {"share": share, "largest_A_at_the_end": plain(reached), "share_that_reached_the_horizon": arrived}
     if arrived < 1 - SMALL:
         return Finding(
             Verdict.INCONCLUSIVE, share, 0.5, {**evidence, "note": "the event does not happen, but the steps ran out before the horizon"}
@@ -81,12 +85,10 @@ def _loser(arm: str, event: int, column: str, predicted: float | None = None) ->
         d, values = _medians(rows, column)
         c0 = float(runs["run"].spec["spec"]["c0"])
         bound = -c0 if predicted is None else predicted
-        extra: dict[str, Any] = {"share": share, "d": d, "median": values}
+        extra: dict[str, Any] = {"share": share}
         if predicted is None:
             extra["own_prediction"] = -c0 / float(runs["run"].spec["spec"]["net"]["q"])
-        if min(values) <= 0:
-            return Finding(Verdict.INCONCLUSIVE, None, bound, {**extra, "note": "a median is not positive: no exponent can be fitted"})
-        return exponent_at_most(d, values, bound, **extra)
+        return exponent_at_most(d, values, bound, d=d, median=plain(values), **extra)
 
     return judge
 
@@ -112,15 +114,11 @@ def _late(arm: str, event: int, column: str, power: float | None) -> Judge:
         if share < 0.5:
             return Finding(Verdict.VACUOUS, share, 0.5, {"note": "F_y reaches log d in too few runs to speak of what follows"})
         last, arrived = _last(run, arm)
-        top = pl.col(column).list.max()
-        last = last.with_columns((top / pl.col("d").log() if column == "F" else top).alias("late"))
-        d, values = _medians(last, "late")
+        top = numbers(last[column]).max(-1)
+        late = pl.Series("late", top / np.log(numbers(last["d"])) if column == "F" else top)
+        d, values = _medians(last.with_columns(late), "late")
         bound = -float(run.spec["spec"]["c0"]) if power is None else power
-        if min(values) <= 0:
-            return Finding(
-                Verdict.INCONCLUSIVE, None, bound, {"note": "a median is not positive: no exponent can be fitted", "median": values}
-            )
-        found = exponent_at_most(d, values, bound, median=values, share_that_reached_the_horizon=arrived)
+        found = exponent_at_most(d, values, bound, d=d, median=plain(values), share_that_reached_the_horizon=arrived)
         if arrived < 1 - SMALL:
             note = "the steps ran out before the horizon in too many runs"
             return Finding(
@@ -143,13 +141,17 @@ def _initial(column: str) -> Judge:
         value = "largest" if column == "d" else "scaled"
         grouped = scaled.group_by(key).agg(pl.col(value).mean(), pl.col("law").first()).sort(key)
         x = [float(v) if column == "d" else math.log(float(v)) for v in grouped[key].to_list()]
-        fit = exponent(x, grouped[value].to_list())
-        off = Interval(
-            abs(fit.value - power), min(abs(fit.low - power), abs(fit.high - power)), max(abs(fit.low - power), abs(fit.high - power))
-        )
-        drawn_against_exact = float((scaled["scaled"] / scaled["law"]).to_numpy().mean())
+        fit = fitted(x, grouped[value].to_list())
+        ends = sorted(abs(end - power) for end in (fit.low, fit.high))
+        off = Interval(abs(fit.value - power), 0.0 if fit.low <= power <= fit.high else ends[0], ends[1])
+        drawn_against_exact = plain(float((scaled["scaled"] / scaled["law"]).to_numpy().mean()))
         return at_most(
-            off, BEND, exponent=fit.value, exponent_interval=[fit.low, fit.high], predicted=power, drawn_against_exact=drawn_against_exact
+            off,
+            BEND,
+            exponent=plain(fit.value),
+            exponent_interval=plain([fit.low, fit.high]),
+            predicted=power,
+            drawn_against_exact=drawn_against_exact,
         )
 
     return judge
@@ -159,8 +161,8 @@ def _tensor_power(runs: Runs) -> Finding:
     """y_T ÷ y0 against log(1/y0): the lemma's polylog is read as one logarithm with a constant of at most CONSTANT."""
     rows = runs["run"].part("power")
     ratio = numbers(rows["growth"]) / np.log(1 / numbers(rows["y0"]))
-    worst = rows.to_dicts()[int(ratio.argmax())]
-    return exactly(float(ratio.max()), CONSTANT, cells=rows.height, worst_cell=worst, largest_growth=float(numbers(rows["growth"]).max()))
+    shown = plain({"worst_cell": rows.to_dicts()[int(ratio.argmax())], "largest_growth": float(numbers(rows["growth"]).max())})
+    return exactly(float(ratio.max()), CONSTANT, cells=rows.height, **shown)
 
 
 def _by_clip(make: Any, label: str = "") -> tuple[Reading, ...]:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from featscope.claims.claim import MUCH, SMALL, Claim, Finding, Judge, Need, Reading, Runs, at_least, at_most, exactly
-from featscope.claims.reads import numbers, pooled_error
-from featscope.core.rows import last_rows
+from featscope.claims.reads import largest, plain, pooled_error, smallest
 from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
 from featscope.papers.at.certificates import fooled
+from featscope.papers.at.finals import finals
 from featscope.papers.at.runs import ASSUMPTION, COORDINATE, FIG3, LITERAL, MASKED, PGD_TRAINING
 
 
 def _points(run: Run, column: str) -> int:
     body = run.spec["spec"]
-    if column.startswith("robust_train_") or column == "clean_train":
-        return int(body["train_size"])
     return min(int(body["evaluation"]["points"]), int(body["test_size"])) if column.startswith("robust_") else int(body["test_size"])
 
 
 def _final_error(run: Run, arm: str, column: str) -> Interval:
-    return pooled_error(last_rows(run.part(arm))[column].to_list(), _points(run, column))
+    return pooled_error(finals(run, arm, column).tolist(), _points(run, column))
 
 
 def _small(arm: str, column: str) -> Judge:
@@ -27,8 +27,7 @@ def _small(arm: str, column: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        accuracies = last_rows(run.part(arm))[column].to_list()
-        return at_most(_final_error(run, arm, column), SMALL, accuracy_by_seed=accuracies)
+        return at_most(_final_error(run, arm, column), SMALL, accuracy_by_seed=plain(finals(run, arm, column)))
 
     return judge
 
@@ -38,7 +37,7 @@ def _large(arm: str, column: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        return at_least(_final_error(run, arm, column), 1 - SMALL, accuracy_by_seed=last_rows(run.part(arm))[column].to_list())
+        return at_least(_final_error(run, arm, column), 1 - SMALL, accuracy_by_seed=plain(finals(run, arm, column)))
 
     return judge
 
@@ -47,8 +46,8 @@ def _perfect(column: str, arm: str) -> Judge:
     """No training point is wrong, in any seed."""
 
     def judge(runs: Runs) -> Finding:
-        errors = [1 - a for a in last_rows(runs["run"].part(arm))[column].to_list()]
-        return exactly(max(errors), 0.0, error_by_seed=errors)
+        errors = 1 - finals(runs["run"], arm, column)
+        return exactly(largest(errors), 0.0, error_by_seed=plain(errors))
 
     return judge
 
@@ -70,7 +69,7 @@ def _bracketed(threat: str, points: str = "test") -> Judge:
         count = min(int(body["evaluation"]["curve_points"]), int(body[f"{points}_size"]))
         found = pooled_error([r["upper"] for r in rows], count)
         possible = pooled_error([r["lower"] for r in rows], count)
-        extra = {key: [r[key] for r in rows] for key in ("upper", "lower", "cross_entropy_alone")}
+        extra = plain({key: [r[key] for r in rows] for key in ("upper", "lower", "cross_entropy_alone")})
         if points == "train":
             return at_most(Interval(found.value, found.value, possible.value), 0.0, **extra)
         return at_most(Interval(found.value, found.low, possible.high), SMALL, **extra, **_certificate(run, threat))
@@ -97,14 +96,19 @@ def _dominance(arm: str, winner: str) -> Judge:
     """The smallest ratio of the winning to the other final correlation over classes and seeds, against ≫."""
 
     def judge(runs: Runs) -> Finding:
-        last = last_rows(runs["run"].part(arm))
-        u, v = numbers(last["u"]), numbers(last["v"])
-        ratio = u / v if winner == "u" else v / u
-        summary = runs["run"].summary[arm]
-        extra = {"u": u.tolist(), "v": v.tolist(), "phase_switch": summary.get("phase_switch_by_seed")}
-        return at_least(Interval(float(ratio.min()), float(ratio.min()), float(ratio.max())), MUCH, **extra)
+        u, v = (finals(runs["run"], arm, column) for column in "uv")
+        ratio = _times(u, v) if winner == "u" else _times(v, u)
+        extra = {"u": plain(u), "v": plain(v), "phase_switch": runs["run"].summary[arm].get("phase_switch_by_seed")}
+        return at_least(Interval(smallest(ratio), smallest(ratio), largest(ratio)), MUCH, **extra)
 
     return judge
+
+
+def _times(winner: np.ndarray, loser: np.ndarray) -> np.ndarray:
+    """winner ÷ loser. What is not above zero is far below anything that is, and a winner that is not has not won: two negative numbers have no ratio."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(loser > 0, winner / loser, np.where(winner > 0, np.inf, -np.inf))
+    return np.where(np.isnan(winner) | np.isnan(loser), np.nan, ratio)
 
 
 def _adversarial(suffix: str, need: Need, text: str) -> tuple[Reading, ...]:

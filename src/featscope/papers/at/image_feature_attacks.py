@@ -122,7 +122,7 @@ def search(
     reference: ImageClassifier, x: Tensor, target: Tensor, threat: Threat, spec: ImageFeatureAttacks, rng: torch.Generator
 ) -> Tensor:
     """Perturbations whose features under ``reference`` are near those of ``target`` images, searched on a folded copy."""
-    encoder = fold(Representation(reference, spec.layer), x[:2]).model
+    encoder = fold(Representation(reference, spec.layer), x).model
     parts = []
     for image, aim in zip(torch.split(x, 100), torch.split(target, 100), strict=True):
         attack = FeaturePGD(encoder, aim, spec.steps)

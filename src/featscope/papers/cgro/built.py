@@ -112,7 +112,11 @@ def run_cgro(spec: BuiltCgro, folder: Folder) -> Json:
                     if n == max(spec.samples) and kind != "L2-each":
                         row |= _attack(spec, seed, built, law)
                         if seed == spec.seeds[0] and kind == "Linf":
-                            keys = {"x": built.x, "y": built.y, "numbers": torch.tensor([built.delta, built.separation])}
+                            keys = {
+                                "x": built.x,
+                                "y": built.y,
+                                "numbers": torch.tensor([built.delta, built.separation], dtype=torch.float64),
+                            }
                             tensors |= {f"D{dim}/{key}": value for key, value in keys.items()}
                     rows.append(row)
     folder.add("cgro", rows, tensors)
@@ -147,6 +151,7 @@ EXPERIMENTS = (
         shows="CGRO §5: f_S of equation (C) as a ReLU network, exact counts, certified robust on the training set, fragile on fresh points",
         spec=BuiltCgro,
         run=run_cgro,
+        revision=2,
         takes={"quick": "2 s", "cpu": "15 s", "paper": "15 s"},
     ),
 )

@@ -27,6 +27,7 @@ from featscope.claims.claim import (
     at_most,
     exactly,
     out_of_scope,
+    plain,
     vacuous,
 )
 from featscope.claims.parts import above, below, every
@@ -55,10 +56,10 @@ def _eps(run: Run) -> float:
 
 def _fitted(run: Run, robust_train: Sequence[float], finding: Finding) -> Finding:
     """OUT_OF_SCOPE if a network did not learn to withstand the attack on its own training images."""
-    level, reached = CONSTANT / _spec(run)["net"]["classes"], min(robust_train)
-    if reached >= level:
+    level = CONSTANT / _spec(run)["net"]["classes"]
+    if all(reached >= level for reached in robust_train):
         return finding
-    return out_of_scope([f"robust training accuracy {reached:.3f}, needed {level:.3f}"], finding)
+    return out_of_scope([f"robust training accuracy {min(robust_train):.3f}, needed {level:.3f}"], finding)
 
 
 def compared(value: Callable[[dict[str, float]], float], judge: Callable[[Interval], Finding]) -> Judge:
@@ -102,7 +103,7 @@ def _over(a: float, b: float) -> float:
 
 def _shown(values: Sequence[float]) -> list[float | None]:
     """Numbers as evidence, which has no NaN."""
-    return [value if math.isfinite(value) else None for value in values]
+    return [plain(value) for value in values]
 
 
 def _growth(run: Run, name: str) -> list[float]:
@@ -118,7 +119,7 @@ def landscape_judge(judge: Callable[[Run], Finding], trained: bool) -> Judge:
         run = runs["run"]
         found = judge(run)
         last = [frame.row(-1, named=True) for frame in _frames(run)]
-        shown = {key: sum(row[key] for row in last) / len(last) for key in ("clean_test", "robust_train", "robust_test")}
+        shown = {key: plain(sum(row[key] for row in last) / len(last)) for key in ("clean_test", "robust_train", "robust_test")}
         found = Finding(found.verdict, found.value, found.bound, {**found.evidence, "accuracy": shown})
         return _fitted(run, [row["robust_train"] for row in last], found) if trained else found
 

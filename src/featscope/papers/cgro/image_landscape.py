@@ -143,7 +143,7 @@ def _watch(spec: ImageLandscape, seed: int, test: ImageBatch) -> Watch:
         row: dict[str, float | Tensor] = {}
         for name, images in zip(SETS, (train, test), strict=True):
             x, y = Trainer.some(images, spec.measured)
-            quick = fold(net, x[:2]).model
+            quick = fold(net, x).model
             found = landscape(quick, x, y, threat, spec.watched, spec.steps, stream(seed, "landscape", name))
             row.update({f"{key}_{name}": value for key, value in _risks(quick, images, spec, stream(seed, "risk", name)).items()})
             row[f"slope_{name}"] = float(found.slope.mean())
@@ -174,7 +174,7 @@ def _over_radii(spec: ImageLandscape, seed: int, net: nn.Module, train: ImageBat
     tensors: dict[str, Tensor] = {}
     for name, images in zip(SETS, (train, test), strict=True):
         x, y = Trainer.some(images, spec.measured)
-        quick = fold(net, x[:2]).model
+        quick = fold(net, x).model
         found = landscape(quick, x, y, threat, spec.radii, spec.steps, stream(seed, "radii", name))
         unbounded, _ = largest_change(quick, x, y, free, spec.radii, spec.steps, stream(seed, "free", name))
         ratios = found.mean_value(spec.radii)

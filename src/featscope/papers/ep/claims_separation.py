@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from featscope.claims.claim import MUCH, Claim, Finding, Judge, Need, Reading, Runs, exactly, out_of_scope
+import numpy as np
+
+from featscope.claims.claim import MUCH, Claim, Finding, Judge, Need, Reading, Runs, exactly, out_of_scope, plain
 from featscope.experiments.run import Run
 from featscope.papers.ep.certificates import pair_separation
 
@@ -29,6 +31,11 @@ def _line(run: Run, dataset: str) -> dict[str, float]:
     return next(dict(line) for line in run.summary["table"] if line["dataset"] == dataset)
 
 
+def _shown(cells: dict[str, float]) -> dict[str, float | None]:
+    """The separations as evidence, which has no NaN."""
+    return {f"{other}_train": plain(value) for other, value in cells.items()}
+
+
 def _judged(run: Run, dataset: str, finding: Finding) -> Finding:
     """A part of a data set has no pair closer than the whole may have, so it proves nothing about the whole."""
     if _line(run, dataset)["whole"]:
@@ -41,8 +48,10 @@ def _separated(dataset: str, factor: float) -> Judge:
         run = runs["run"]
         cells, eps = _cells(run, dataset), _line(run, dataset)["eps"]
         smallest = min(cells.values()) if not any(math.isnan(v) for v in cells.values()) else math.nan
-        evidence = {"separation": smallest, "eps": eps, "train_train": cells["train"], "test_train": cells["test"], "pair": "re-verified"}
-        return _judged(run, dataset, exactly(factor * eps / smallest, 1.0, **evidence))
+        # Two equal images of different labels are no distance apart.
+        share = factor * eps / smallest if smallest != 0 else math.inf
+        evidence = {"separation": plain(smallest), "eps": eps, **_shown(cells), "pair": "re-verified"}
+        return _judged(run, dataset, exactly(share, 1.0, **evidence))
 
     return judge
 
@@ -52,9 +61,8 @@ def _as_printed(dataset: str) -> Judge:
         run = runs["run"]
         cells, line = _cells(run, dataset), _line(run, dataset)
         gaps = [abs(round(cells[other], PRINTED_DIGITS) - line[f"{other}_train_printed"]) for other in cells]
-        evidence = {"train_train": cells["train"], "test_train": cells["test"]}
-        # The rounded numbers are equal or differ by at least one digit of the last place: half of it separates the two.
-        return _judged(run, dataset, exactly(max(gaps), 0.5 * 10**-PRINTED_DIGITS, **evidence))
+        # NumPy's maximum keeps NaN, Python's loses it. Rounded numbers are equal or differ by at least one digit of the last place: half of it separates the two.
+        return _judged(run, dataset, exactly(float(np.max(gaps)), 0.5 * 10**-PRINTED_DIGITS, **_shown(cells)))
 
     return judge
 

@@ -10,7 +10,7 @@ from featscope.claims.parts import above, spread
 from featscope.core.stats import mean_interval
 from featscope.experiments.run import Run
 from featscope.images.catalogue import CLIP, ENCODERS
-from featscope.papers.fa.runs import claim, reading, seeds
+from featscope.papers.fa.runs import claim, quotient, reading, seeds, worst
 
 EMBEDDINGS = Need("image-embeddings")
 #: E.1 (Figure 9) calls features with this cosine nearly orthogonal, and no larger one
@@ -35,7 +35,7 @@ def _foreign_size(run: Run) -> list[str]:
 
 def _unlearned(rows: Sequence[Mapping[str, Any]], net: str) -> list[str]:
     key, chance = _ACCURACY[net]
-    least, level = min(row[key] for row in rows), chance + LEARNED * (1 - chance)
+    least, level = -worst(-row[key] for row in rows), chance + LEARNED * (1 - chance)
     return [] if least >= level else [f"the head's test accuracy is {least:.2f}, below {level:.2f}"]
 
 
@@ -55,7 +55,7 @@ def _uniform(net: str, kind: str, stage: str, literal: bool = False) -> Judge:
     def judge(runs: Runs) -> Finding:
         run, wanted = runs["run"], _WANTED[net]
         rows = _rows(run, f"table-{kind}-{stage}")
-        ratios = [row[f"{net}_{wanted}_min"] / row[f"{net}_{wanted}_other_max"] for row in rows]
+        ratios = [quotient(row[f"{net}_{wanted}_min"], row[f"{net}_{wanted}_other_max"]) for row in rows]
         shown = {key: run.summary["heads"][f"{kind}-{stage}"][net][key] for key in ("own", "half", "other", "test_own", "test_half")}
         dead = {f"dead_{key}": [row[f"{net}_dead_{key}"] for row in rows] for key in ("share", "weights")}
         finding = at_least(spread(ratios), CONSTANT, ratios=ratios, **shown, **dead)

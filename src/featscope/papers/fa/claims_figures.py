@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from featscope.claims.claim import CONSTANT, Claim, Finding, Judge, Runs, at_least, exactly
+from featscope.claims.claim import CONSTANT, Claim, Finding, Judge, Runs, at_least, at_most, exactly
 from featscope.claims.parts import spread
 from featscope.experiments.run import Run
-from featscope.papers.fa.runs import ABLATIONS, FIG2, FIG3, certified, claim, explained, reading, seeds
+from featscope.papers.fa.runs import ABLATIONS, FIG2, FIG3, certified, claim, number, quotient, reading, seeds, worst
 
 #: Robust accuracy read off the published Figure 3 (left) at radii; a reading is good to about PLOT in radius.
 PUBLISHED = {
@@ -26,7 +27,7 @@ def _uniform(net: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         rows = [run.part(f"table-{seed}").to_dicts()[0] for seed in seeds(run)]
-        ratios = [row[f"{net}_min"] / row[f"{net}_other_max"] for row in rows]
+        ratios = [quotient(row[f"{net}_min"], row[f"{net}_other_max"]) for row in rows]
         return at_least(spread(ratios), CONSTANT, ratios=ratios, summary=run.summary[net])
 
     return judge
@@ -42,22 +43,23 @@ def _ordering(runs: Runs) -> Finding:
     """At every radius: certified accuracy of the fine net minus exact accuracy of the 2-class net."""
     run = runs["run"]
     s = run.summary
-    gap = min(f - b for f, b in zip(s["fine"]["certified"], s["binary"]["exact"], strict=True))
+    below = worst(number(b) - number(f) for f, b in zip(s["fine"]["certified"], s["binary"]["exact"], strict=True))
     proofs = [certified(run, f"radii-{seed}") for seed in seeds(run)]
-    return exactly(-gap, 0.0, half_radii=_halves(run), proofs=proofs)
+    return exactly(below, 0.0, half_radii=_halves(run), proofs=proofs)
 
 
 def _halves(run: Run) -> dict[str, float]:
     s = run.summary
     curves = {f"{net}_{key}": curve for net in ("binary", "fine") for key, curve in s[net].items()}
-    found = {key: half_radius(s["radii"], curve) for key, curve in curves.items() if min(curve) < 0.5}
+    found = {key: half_radius(s["radii"], curve) for key, curve in curves.items() if -worst(-number(a) for a in curve) < 0.5}
     return found | {f"{net}_published": half_radius(*points) for net, points in PUBLISHED.items()}
 
 
 def _published(net: str, ours: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         found = _halves(runs["run"])
-        shift = found[f"{net}_{ours}"] - found[f"{net}_published"]
+        # A curve that does not cross one half agrees with nothing.
+        shift = found.get(f"{net}_{ours}", math.nan) - found[f"{net}_published"]
         note = "ours lies right of the published curve, which no attack on this network can reach: it is below the exact (certified) one"
         return exactly(abs(shift), PLOT, shift=shift, half_radii=found, note=note if shift > PLOT else "")
 
@@ -67,22 +69,34 @@ def _published(net: str, ours: str) -> Judge:
 def _attack_gap(runs: Runs) -> Finding:
     """How much further the own-loss attack must go than the read-out attack, at the median; equal would be 1."""
     rows = runs["run"].summary["by_seed"]
-    used = [row["median_own_loss"] / row["median_readout"] for row in rows]
-    plain = [row["median_own_loss_last"] / row["median_readout"] for row in rows]
+    used = [quotient(number(row["median_own_loss"]), number(row["median_readout"])) for row in rows]
+    plain = [quotient(number(row["median_own_loss_last"]), number(row["median_readout"])) for row in rows]
     note = "own loss, every iterate counted and shortened; `plain` counts the last iterate at a fixed radius only"
-    return exactly(max(plain), 1.0, own_loss_over_readout=used, plain=plain, note=note)
+    return exactly(worst(plain), 1.0, own_loss_over_readout=used, plain=plain, note=note)
+
+
+def _excess(ratio: float, present: bool) -> float:
+    """How far a ratio is on the wrong side of CONSTANT; at CONSTANT averaging is uniform, which is wrong where it should be lost."""
+    return CONSTANT - ratio if present else (ratio - CONSTANT) or math.ulp(0.0)
 
 
 def _sweep(name: str, wanted: dict[int, bool]) -> Judge:
     """The least same-class ÷ largest cross-class cosine at the sweep's values; ``wanted`` says where it should be uniform and where not."""
 
     def judge(runs: Runs) -> Finding:
-        lines = runs["run"].summary["sweeps"][name]
-        ratios = [line["min"] / line["other_max"] for line in lines]
-        shown = [{"value": line["value"], "ratio": r, "mean": line["mean"]} for line, r in zip(lines, ratios)]
-        # One number: the ratio that is closest to, or deepest on, the wrong side of CONSTANT.
-        excess = max((CONSTANT - ratios[i] if present else ratios[i] - CONSTANT) for i, present in wanted.items())
-        return explained(exactly(excess, 0.0), sweep=shown, rule=f"averaging is uniform where the ratio is at least {CONSTANT:g}")
+        run = runs["run"]
+        lines = run.summary["sweeps"][name]
+        tables = {
+            (i, seed): run.part(f"table-{line['setting']}-{seed}").to_dicts()[0] for i, line in enumerate(lines) for seed in seeds(run)
+        }
+        ratios = {key: quotient(row["min"], row["other_max"]) for key, row in tables.items()}
+        shown = [
+            {"value": line["value"], "ratios": [ratios[i, seed] for seed in seeds(run)], "mean": line["mean"]}
+            for i, line in enumerate(lines)
+        ]
+        # One number a seed: the ratio that is closest to, or deepest on, the wrong side of CONSTANT.
+        excess = [worst(_excess(ratios[i, seed], present) for i, present in wanted.items()) for seed in seeds(run)]
+        return at_most(spread(excess), 0.0, sweep=shown, rule=f"averaging is uniform where the ratio is at least {CONSTANT:g}")
 
     return judge
 

@@ -8,18 +8,20 @@ from collections.abc import Sequence
 import polars as pl
 
 from featscope.claims.claim import SAME, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly, vacuous
+from featscope.claims.parts import most
 from featscope.core.stats import wilson
 from featscope.experiments.run import Run
-from featscope.papers.fa.runs import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim, explained, reading, scoped
+from featscope.papers.fa.runs import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim, explained, reading, scoped, worst
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3")
 
 
 def _failures(run: Run, names: Sequence[str]) -> tuple[int, int]:
-    """Draws on which some property of ``names`` fails, and all draws."""
+    """Draws on which some property of ``names`` fails or was not looked at, and all draws."""
     rows = run.part("draws").filter(pl.col("property").is_in(list(names)))
-    by_draw = rows.group_by("draw").agg(pl.col("met").all())
-    return int((~by_draw["met"]).sum()), by_draw.height
+    met = rows.filter(pl.col("met")).group_by("draw").agg(pl.col("property").n_unique())
+    draws = run.part("draws")["draw"].n_unique()
+    return draws - int((met["property"] == len(names)).sum()), draws
 
 
 def _rate(names: Sequence[str], bound: float | None = None) -> Judge:
@@ -54,8 +56,9 @@ def _activated(runs: Runs) -> Finding:
 
 def _route(*keys: str) -> Judge:
     def judge(runs: Runs) -> Finding:
-        found = {key: runs["run"].summary[key] for key in keys}
-        return exactly(max(found.values()), SAME, relative_errors=found)
+        rows = runs["run"].part("routes")
+        found = {key: most(rows[key]) for key in keys}
+        return exactly(worst(found.values()), SAME, relative_errors=found)
 
     return judge
 

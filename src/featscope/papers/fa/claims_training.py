@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from featscope.claims.claim import MUCH, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly, vacuous
-from featscope.claims.parts import spread
+from featscope.claims.parts import least, most, spread
 from featscope.experiments.run import Run
 from featscope.papers.fa.runs import (
     FIG2,
@@ -20,9 +20,11 @@ from featscope.papers.fa.runs import (
     claim,
     falls,
     last,
+    over,
     path,
     reading,
     scoped,
+    worst,
 )
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "t ≤ T₀ = exp(Õ(√k))")
@@ -30,7 +32,7 @@ A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "t ≤ T₀ = exp(Õ
 
 def _first_inactive(rows: pl.DataFrame) -> dict[str, Any]:
     late = rows.filter(pl.col("own_active") < 1)
-    return {"rows": rows.height, "rows_with_inactive": late.height, "least": float(rows["own_active"].min())}  # type: ignore[arg-type]
+    return {"rows": rows.height, "rows_with_inactive": late.height, "least": least(rows["own_active"])}
 
 
 def _active(name: str) -> Judge:
@@ -40,7 +42,7 @@ def _active(name: str) -> Judge:
         run = runs["run"]
         parts = [path(run, f"start-{name}").filter(pl.col("step") >= 1), path(run, name)] if "window" in run.summary else [path(run, name)]
         rows = pl.concat(parts, how="diagonal_relaxed").filter(pl.col("step") >= 1 if "window" not in run.summary else pl.lit(True))
-        share = 1 - float(rows["own_active"].min())  # type: ignore[arg-type]
+        share = 1 - least(rows["own_active"])
         start = path(run, f"start-{name}")["own_active"].to_list() if "window" in run.summary else rows["own_active"].to_list()[:3]
         return scoped(run, exactly(share, 0.0, inactive_share_at_worst=share, first_recorded=start, **_first_inactive(rows)))
 
@@ -69,14 +71,16 @@ def _lemma(name: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        worst: dict[str, list[float]] = {}
+        furthest: dict[str, list[float]] = {}
         for row in path(run, name).to_dicts():
             for item, (value, bound) in _proof_bounds(run, name == "fine", row).items():
-                if row["step"] > 0 and value - bound > worst.get(item, [-math.inf])[0]:
-                    worst[item] = [value - bound, value, bound]
-        excess = max(entry[0] for entry in worst.values())
-        broken = [item for item, entry in worst.items() if entry[0] > 0]
-        found = exactly(excess, 0.0, items={item: entry[1:] for item, entry in worst.items()}, broken=broken)
+                # What is no number keeps no bound.
+                excess = math.inf if math.isnan(value - bound) else value - bound
+                if row["step"] > 0 and excess > furthest.get(item, [-math.inf])[0]:
+                    furthest[item] = [excess, value, bound]
+        broken = [item for item, entry in furthest.items() if entry[0] > 0]
+        excess = worst(entry[0] for entry in furthest.values())
+        found = exactly(excess, 0.0, items={item: entry[1:] for item, entry in furthest.items()}, broken=broken)
         window = run.summary["window"]
         why = (
             f"ε = {run.summary['epsilon']:.2f} where the proof needs o(k^−2.5), and T₀ = exp(√k) = {window['most']:.1f} steps with "
@@ -96,15 +100,20 @@ def _growth(name: str) -> Judge:
         excess = []
         for row in last(run, name):
             steps = row["time"] / eta
-            excess += [math.log(steps * eta) / 4 - row["lambda_min"], row["lambda_max"] - 4 * math.log(steps + 1)]
+            excess += [math.log(max(steps * eta, 1e-300)) / 4 - row["lambda_min"], row["lambda_max"] - 4 * math.log(steps + 1)]
         ends = [{"lambda": [row["lambda_min"], row["lambda_max"]], "time": row["time"]} for row in last(run, name)]
         window = run.summary["window"]
         found = exactly(
-            max(excess), 0.0, ends=ends, low=math.log(max(ends[0]["time"], 1e-300)) / 4, high=4 * math.log(ends[0]["time"] / eta + 1)
+            worst(excess), 0.0, ends=ends, low=math.log(max(ends[0]["time"], 1e-300)) / 4, high=4 * math.log(ends[0]["time"] / eta + 1)
         )
         return vacuous(f"T = {ends[0]['time'] / eta:.2g} steps, T₀ = exp(√k) = {window['most']:.1f}: the window is empty", found)
 
     return judge
+
+
+def _ratios(run: Run, name: str) -> list[float]:
+    """Largest ÷ least own λ of each seed; infinite where the least is 0 or negative, which rows mark by −1."""
+    return [math.inf if row["lambda_ratio"] < 0 else row["lambda_ratio"] for row in last(run, name)]
 
 
 def _ratio(name: str, factor: float) -> Judge:
@@ -113,7 +122,7 @@ def _ratio(name: str, factor: float) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         bound = factor * (run.summary["k"] ** 2 if name == "fine" else 1) * run.summary["epsilon"]
-        found = exactly(max(row["lambda_ratio"] for row in last(run, name)) - 1, bound)
+        found = exactly(worst(_ratios(run, name)) - 1, bound)
         return vacuous(f"the bound allows a ratio of {1 + bound:.0f}", found) if bound > MUCH else found
 
     return judge
@@ -124,7 +133,7 @@ def _near_one(name: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        ratios = [row["lambda_ratio"] for row in last(run, name)]
+        ratios = _ratios(run, name)
         return scoped(run, at_most(spread([r - 1 for r in ratios]), SMALL, ratios=ratios))
 
     return judge
@@ -136,7 +145,7 @@ def _gap(name: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         rows = last(run, name)
-        shares = [(row["margin_max"] - row["margin_min"]) / row["margin_max"] for row in rows]
+        shares = [over(row["margin_max"] - row["margin_min"], row["margin_max"]) for row in rows]
         gaps = [row["margin_max"] - row["margin_min"] for row in rows]
         return scoped(run, at_most(spread(shares), SMALL, gaps=gaps, margins=[[row["margin_min"], row["margin_max"]] for row in rows]))
 
@@ -148,8 +157,8 @@ def _signs(name: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         rows = path(runs["run"], name)
-        least, top = float(rows["lambda_min"].min()), float(rows["lambda_other_top"].max())  # type: ignore[arg-type]
-        return exactly(max(-least, top), 0.0, least_own=least, largest_other=top)
+        lowest, top = least(rows["lambda_min"]), most(rows["lambda_other_top"])
+        return exactly(worst([-lowest, top]), 0.0, least_own=lowest, largest_other=top)
 
     return judge
 

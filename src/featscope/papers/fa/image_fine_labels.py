@@ -18,6 +18,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from featscope.attacks.apgd import APGD
+from featscope.attacks.copies import Fallen, hidden, recount
 from featscope.attacks.curve import robust_curve
 from featscope.attacks.pgd import PGD, Attack
 from featscope.attacks.readout import Decision, OwnLoss, ReadOut
@@ -165,7 +166,7 @@ class Duel:
     @cached_property
     def fast(self) -> dict[str, nn.Module]:
         """Folded copies, on which perturbations are searched."""
-        return {name: fold(net, self.data.x[:2]).model for name, net in (("fine", self.fine), ("binary", self.binary))}
+        return {name: fold(net, self.data.x).model for name, net in (("fine", self.fine), ("binary", self.binary))}
 
     def readout(self, decision: Decision = "sum", fast: bool = False) -> ReadOut:
         """The 10-class network as a classifier of groups."""
@@ -179,12 +180,19 @@ class Duel:
         """The smallest radius at which each chosen image is fooled. What is found on a folded copy counts if the network itself is fooled by it."""
         x, y = self.data.x[chosen], self.coarse[chosen]
         attack = PGD("margin", self.steps, stop_early=True)
-        found = robust_curve(model, x, y, self.threat(), radii, attack, stream(self.seed, "attack", name), batch=100)
-        # A perturbation of float32 may overshoot its radius by rounding, no more.
-        inside = found.delta.flatten(1).norm(dim=1) <= found.fooled_at * (1 + 1e-5)
-        with torch.no_grad():
-            proved = inside & ~(margin(network(x + found.delta), y) > 0)
-        return torch.where(proved, found.fooled_at, torch.inf)
+
+        def look(searched: Model, some: Tensor, tag: str) -> Fallen:
+            tags = (name,) if tag == "first" else (name, tag)
+            found = robust_curve(searched, x[some], y[some], self.threat(), radii, attack, stream(self.seed, "attack", *tags), batch=100)
+            # A perturbation of float32 may overshoot its radius by rounding, no more.
+            inside = found.delta.flatten(1).norm(dim=1) <= found.fooled_at * (1 + 1e-5)
+            return Fallen(torch.where(inside, found.fooled_at, torch.inf), found.delta)
+
+        found, _ = recount(network, look(model, torch.arange(len(y)), "first"), x, y)
+        _, fault = hidden(network, model, x, y, found.fooled_at, look)
+        if fault:
+            found.put(torch.arange(len(y)), look(network, torch.arange(len(y)), "network"))
+        return found.fooled_at
 
     def own_loss(self, radii: Sequence[float]) -> Tensor:
         """The own-loss attack on the 10-class network, class by class."""
@@ -192,7 +200,7 @@ class Duel:
         for label in sorted(set(self.data.y.tolist())):
             chosen = (self.data.y == label).nonzero()[:, 0]
             model = OwnLoss(self.readout(fast=True), label)
-            radius[chosen] = self.fooled_at(model, self.readout(), chosen, radii, f"own/{label}")
+            radius[chosen] = self.fooled_at(model, OwnLoss(self.readout(), label), chosen, radii, f"own/{label}")
         return radius
 
     def radii(self, radii: Sequence[float]) -> dict[str, Tensor]:
@@ -235,7 +243,7 @@ class Duel:
             row: dict[str, Any] = {"net": name, "radius": radius, "images": len(sample), "left": len(left), "fooled": 0, "warnings": ""}
             if len(left):
                 suite: list[Attack] = [APGD("cross-entropy"), APGD("margin"), Square(queries)]
-                found = assess(model, self.data.x[left], self.coarse[left], self.threat(radius), suite, self.seed)
+                found = assess(model, self.data.x[left], self.coarse[left], self.threat(radius), suite, self.seed, fast=False)
                 judge = self.binary if name == "binary" else self.readout()
                 with torch.no_grad():
                     still = margin(judge(self.data.x[left] + found.evaluation.delta), self.coarse[left]) > 0

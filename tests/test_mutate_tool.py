@@ -1,0 +1,136 @@
+"""The mutation sampler on a toy package: the changes it makes, the draw, and who notices."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parents[1] / "tools" / "mutate"
+
+FORMULA = '''"""A toy."""
+
+
+def area(width: float, height: float = 2.0) -> float:
+    """Width times height."""
+    if width < 0:
+        raise ValueError(f"width {0 + 1}")
+    return width * height
+
+
+def nearest(values: list[float], target: float) -> float:
+    unread = target * 2
+    return min(values, key=lambda value: abs(value - target))
+'''
+
+TESTS = """from toy.shapes.formula import area, nearest
+
+
+def test_area():
+    assert area(3.0) == 6.0
+
+
+def test_nearest():
+    assert nearest([1.0, 5.0], 4.0) == 5.0
+"""
+
+
+@pytest.fixture
+def changes(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOL))
+    import changes
+
+    return changes
+
+
+@pytest.fixture
+def toy(tmp_path):
+    package = tmp_path / "src" / "toy" / "shapes"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").write_text('"""Toy."""\n')
+    (package / "formula.py").write_text(FORMULA)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_formula.py").write_text(TESTS)
+    return tmp_path
+
+
+def _lines(changes, tmp_path, code):
+    path = tmp_path / "one.py"
+    path.write_text(code + "\n")
+    return {mutant.source.strip() for mutant in changes.mutants(path, "one", "") if mutant.compiles}
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("a + b", {"(a - b)"}),
+        ("a * b", {"(a / b)"}),
+        ("a - b", {"(a + b)", "(b - a)"}),
+        ("a**p", {"(a ** p * a)"}),
+        ("a < b", {"(a <= b)", "(a > b)"}),
+        ("a == b", {"(a != b)"}),
+        ("a and b", {"(a or b)"}),
+        ("not a", {"(a)"}),
+        ("~a", {"(a)"}),
+        ("-a", {"(a)"}),
+        ("y = x.min(-1)", {"y = x.max(-1)", "y = x.min(-2)", "y = x.min(1)"}),
+        ("y = x.sum()", {"y = x.mean()"}),
+        ("a @ b.mT", {"a @ b"}),
+        ("0", set()),
+        ("x[0]", {"x[1]"}),
+        ("x[1]", {"x[2]", "x[0]"}),
+        ("x[:n]", {"x[:n + 1]"}),
+        ("x = 0.5", {"x = 0.75", "x = 1.5"}),
+        ("x = 1e-12", set()),
+        ("x = True", {"x = False"}),
+        ("f(a, b)", {"f(b, a)", "pass"}),
+        ("x = f('a', b)", set()),
+        ("x = {'a': u, 'b': v}", {"x = {'a': v, 'b': u}"}),
+        ("x = a if c else b", {"x = (b if c else a)"}),
+        ("x += y", {"x -= y", "pass"}),
+        ("if c:\n    raise ValueError", {"pass"}),
+        ("raise BadInput(f'{1 + 1}', 2)", set()),
+        ("x: Annotated[int, 3] = y", set()),
+        ("Weight = Tensor | float", set()),
+        ("super().__init__(a, b)", set()),
+        ("x = torch.maximum(a, b)", {"x = torch.minimum(a, b)"}),
+        ("zip(a, b, strict=True)", {"zip(b, a, strict=True)", "pass"}),
+    ],
+)
+def test_each_change_is_the_expected_source(changes, tmp_path, code, expected):
+    assert _lines(changes, tmp_path, code) == expected
+
+
+def test_positions_count_letters_of_more_than_one_byte(changes, tmp_path):
+    assert _lines(changes, tmp_path, "x = 'σλ', σ + λ") == {"x = 'σλ', (σ - λ)"}
+
+
+def test_the_draw_depends_on_the_seed_and_not_on_the_folder(changes, toy):
+    path = toy / "src" / "toy" / "shapes" / "formula.py"
+    moved = toy / "src" / "formula.py"
+    moved.write_text("# One line more.\n" + FORMULA)
+    here = changes.mutants(path, "toy.shapes.formula", "shapes")
+    there = changes.mutants(moved, "formula", "")
+    assert [m.rank(3) for m in here] == [m.rank(3) for m in there]
+    assert [m.rank(3) for m in here] != [m.rank(4) for m in here]
+    assert {m.place for m in here} == {"formula.area", "formula.nearest"}
+
+
+def test_a_wrong_formula_is_killed_and_a_harmless_change_survives(toy):
+    pytest.importorskip("coverage")
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, str(TOOL), "shapes", "absent", "--root", str(toy), "--sample", "99", "--jobs", "1", "--light"]
+    first = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    survivors = first.partition("survived: ")[2]
+    assert "no package absent: skipped" in first
+    assert "`width * height`" not in survivors
+    assert "`min(" not in survivors
+    assert "formula.py:6 area" in survivors  # no test gives a negative width
+    assert "formula.py:12 nearest" in survivors  # what is not read changes nothing
+    assert "survived: 2" in first
+    demanding = subprocess.run([*command, "--least", "1.0"], env=environment, capture_output=True, text=True, check=False)
+    assert demanding.returncode == 1
+    assert "test files to run" not in demanding.stdout  # the map of lines is kept
+    assert demanding.stdout.partition("| package")[2] == first.partition("| package")[2]
