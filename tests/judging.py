@@ -17,8 +17,9 @@ import pytest
 
 from featscope.claims.claim import Finding
 from featscope.claims.registry import claims
-from featscope.core.store import Run, table
+from featscope.core.store import table
 from featscope.experiments.registry import experiment
+from featscope.experiments.run import Run
 from featscope.experiments.spec import identity, resolve
 
 Parts = Mapping[str, list[dict[str, Any]]]
@@ -39,7 +40,9 @@ def made(
     frame = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame({"part": []}, schema={"part": pl.String})
     # What is read from a summary has been through JSON: keys are text, tuples are lists.
     read = json.loads(json.dumps(dict(summary or {})))
-    run.__dict__.update(rows=frame, spec=identity(plan, spec), summary=read, tensors=dict(tensors or {}), manifest={"wall_seconds": 0.0})
+    run.__dict__.update(
+        rows=frame, identity=identity(plan, spec), settings=spec, summary=read, tensors=dict(tensors or {}), manifest={"wall_seconds": 0.0}
+    )
     return run
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from featscope.claims.claim import Verdict, at_most, exactly
-from featscope.claims.parts import every, grows_at_most, least, reaches, soft, spread, steepest
+from featscope.claims.claim import Verdict
+from featscope.claims.judging import at_most, every, exactly, grows_at_most, over_seeds, reaches, smallest, soft, steepest
 from featscope.core.stats import Interval
 from featscope.core.store import Run, Silent, Store
 from featscope.experiments.registry import experiment
@@ -158,8 +158,8 @@ def test_parts_combine_to_the_weakest() -> None:
     assert (found.verdict, found.value, found.evidence["decided_by"]) == (Verdict.FAILS, 2.0, "b")
     assert reaches(math.nan, 0.0).verdict is Verdict.FAILS
     assert soft(math.e) == pytest.approx(1.0)
-    assert at_most(spread([0.5, 2.0]), 1.0).verdict is Verdict.INCONCLUSIVE
-    assert at_most(spread([math.nan, 0.1]), 1.0).verdict is not Verdict.HOLDS
+    assert at_most(over_seeds([0.5, 2.0]), 1.0).verdict is Verdict.INCONCLUSIVE
+    assert at_most(over_seeds([math.nan, 0.1]), 1.0).verdict is not Verdict.HOLDS
 
 
 def test_exact_growth_is_judged_step_by_step() -> None:
@@ -167,7 +167,7 @@ def test_exact_growth_is_judged_step_by_step() -> None:
     assert steepest(x, [1.0, 10.0, 10_000.0]) == pytest.approx(3.0)
     assert grows_at_most(x, [6 * v + 3 for v in x], 1.0).verdict is Verdict.HOLDS
     assert grows_at_most(x, [v**1.5 for v in x], 1.0).verdict is Verdict.FAILS
-    assert math.isnan(least(pl.Series("x", [], dtype=pl.Float64)))
+    assert math.isnan(smallest(pl.Series("x", [], dtype=pl.Float64)))
 
 
 def test_built_networks_hold_and_a_broken_separation_fails(store: Store) -> None:

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from featscope.attacks.patch_model_free import write_robust
-from featscope.claims.claim import Verdict, at_least, at_most, exactly, exponent_at_most, out_of_scope
+from featscope.claims.claim import Verdict
+from featscope.claims.judging import at_least, at_most, exactly, exponent_at_most, out_of_scope
 from featscope.claims.registry import claims
 from featscope.core.stats import Interval
 from featscope.core.store import Run, Store

@@ -12,7 +12,7 @@ from torch import nn
 from featscope.attacks.feature import FeaturePGD
 from featscope.attacks.readout import ReadOut
 from featscope.attacks.threat import Threat
-from featscope.claims.learned import threshold
+from featscope.claims.judging import threshold
 from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
 from featscope.core.losses import margin

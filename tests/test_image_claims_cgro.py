@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from featscope.claims.claim import Verdict
-from featscope.claims.parts import above, below
+from featscope.claims.judging import above, below
 from featscope.core.errors import BadInput
 from featscope.core.stats import Interval, correlations, mean_correlation
 from featscope.core.store import Silent, Store

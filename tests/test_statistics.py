@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as sps
 
-from featscope.claims.claim import fitted
-from featscope.claims.reads import numbers, pooled_error
+from featscope.claims.judging import fitted, numbers, pooled_error
 from featscope.core.errors import BadInput
 from featscope.core.stats import NOTHING, Interval, correlations, exponent, mean_correlation, mean_interval, wilson
 

@@ -7,19 +7,27 @@ from itertools import permutations
 import polars as pl
 import pytest
 
-from featscope.claims.claim import (
-    Finding,
-    Verdict,
+from featscope.claims.claim import Finding, Verdict, plain
+from featscope.claims.judging import (
+    above,
     at_least,
     at_most,
+    below,
+    every,
     exactly,
+    exceeds,
     exponent_at_most,
+    grows_at_most,
+    largest,
     out_of_scope,
-    plain,
+    over_seeds,
+    reaches,
+    smallest,
+    soft,
+    steepest,
     vacuous,
 )
 from featscope.claims.ledger import CLAIMS, entry, unmet_conditions
-from featscope.claims.parts import above, below, every, exceeds, grows_at_most, least, most, reaches, soft, spread, steepest
 from featscope.core import conditions
 from featscope.core.conditions import Condition, unmet
 from featscope.core.stats import NOTHING, Interval
@@ -164,19 +172,19 @@ def test_exact_growth_may_bend_by_a_tenth() -> None:
 
 
 def test_few_seeds_have_their_range_as_interval() -> None:
-    assert spread([3.0, 1.0, 5.0]) == (3.0, 1.0, 5.0)
-    assert spread([2.0]) == (2.0, 2.0, 2.0)
-    assert spread([1.0, INF]) == (INF, 1.0, INF)
+    assert over_seeds([3.0, 1.0, 5.0]) == (3.0, 1.0, 5.0)
+    assert over_seeds([2.0]) == (2.0, 2.0, 2.0)
+    assert over_seeds([1.0, INF]) == (INF, 1.0, INF)
     for values in ([], [NAN, 1.0], [1.0, NAN]):
-        assert all(math.isnan(end) for end in spread(values))
+        assert all(math.isnan(end) for end in over_seeds(values))
 
 
 def test_the_ends_of_a_column() -> None:
     column = pl.Series([3, 1, 2])
-    assert (least(column), most(column)) == (1.0, 3.0)
+    assert (smallest(column), largest(column)) == (1.0, 3.0)
     for bad in (pl.Series([1.0, NAN, 2.0]), pl.Series([1.0, None, 2.0]), pl.Series([], dtype=pl.Int64)):
-        assert math.isnan(least(bad))
-        assert math.isnan(most(bad))
+        assert math.isnan(smallest(bad))
+        assert math.isnan(largest(bad))
 
 
 def test_one_logarithm() -> None:

@@ -12,7 +12,8 @@ import polars as pl
 import torch
 from matplotlib.figure import Figure
 
-from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, at_most
+from featscope.claims.claim import Claim, Finding, Need, Reading, Runs
+from featscope.claims.judging import at_most
 from featscope.core.columns import Columns, column
 from featscope.core.stats import mean_interval
 from featscope.core.store import Folder

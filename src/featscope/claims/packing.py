@@ -6,8 +6,9 @@ import math
 
 import polars as pl
 
-from featscope.claims.claim import BEND, Finding, Runs, at_least, exactly, fitted, plain
-from featscope.claims.parts import every, least, most, reaches
+from featscope.claims.claim import Finding, Runs, plain
+from featscope.claims.judging import at_least, every, exactly, fitted, largest, reaches, smallest
+from featscope.core.rules import BEND
 
 
 def rate(runs: Runs) -> tuple[list[float], list[float], float, float]:
@@ -38,11 +39,11 @@ def exponential(runs: Runs) -> Finding:
 def law_holds(runs: Runs) -> Finding:
     """The packing satisfies Assumption 5.1 and its clean classifier is fragile: listed in full for small D."""
     rows = runs["run"].part("law")
-    close = least(pl.concat([rows[f"separation_{norm}"] / (2 * rows["radius"]) for norm in ("Linf", "L2")]))
+    close = smallest(pl.concat([rows[f"separation_{norm}"] / (2 * rows["radius"]) for norm in ("Linf", "L2")]))
     return every(
         {
             "separation over 2δ": reaches(close, 1.0),
-            "clean error of x_D > ½": exactly(most(rows["clean_error"]), 0.0),
-            "robust error of x_D > ½": reaches(least(rows["linear_robust_error"]), 0.5),
+            "clean error of x_D > ½": exactly(largest(rows["clean_error"]), 0.0),
+            "robust error of x_D > ½": reaches(smallest(rows["linear_robust_error"]), 0.5),
         }
     )

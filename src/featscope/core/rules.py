@@ -10,3 +10,5 @@ SAME = 1e-9
 CONSTANT = 3.0
 #: an exponent fitted over a finite sweep may miss its prediction by this much, because logarithms bend the line.
 BEND = 0.1
+#: a network has learned its task if it is at least this share of the way from chance to perfect (the rule for Θ)
+LEARNED = 1 / CONSTANT

@@ -23,7 +23,8 @@ class Run(StoredRun):
         if self.identity.get("revision") != plan.revision:
             made = f"{self.path}: revision {self.identity.get('revision')} of {plan.name}, this version has {plan.revision}"
             raise BadInput("a run of an older form", made, f"make it again: featscope run {plan.name}")
-        return restore(plan, self.identity)
+        found: Spec = restore(plan, self.identity)
+        return found
 
 
 def find_runs(root: Path) -> list[Run]:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from featscope.claims.claim import CONSTANT, MUCH, SMALL, Claim, Finding, Judge, Need, Reading, Runs, at_least, at_most
-from featscope.claims.learned import LEARNED, TITLES, scoped, threshold
-from featscope.claims.parts import above, every
-from featscope.claims.reads import plain, smallest
+from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
+from featscope.claims.judging import above, at_least, at_most, every, scoped, smallest, threshold
+from featscope.core.rules import CONSTANT, LEARNED, MUCH, SMALL
 from featscope.core.stats import mean_interval
 from featscope.experiments.run import Run
+from featscope.images.catalogue import DATASETS
 from featscope.papers.at.image_feature_attacks import PRINTED
 
 
@@ -86,7 +86,7 @@ def _small(dataset: str) -> Judge:
 
 def _table_readings(dataset: str) -> tuple[Reading, ...]:
     need = {"run": Need("image-feature-attacks", {"datasets": [dataset]})}
-    title = TITLES[dataset]
+    title = DATASETS[dataset].title
     plain, much = _contrast(dataset, "standard", "NRF", "RF", 1.0, above), _contrast(dataset, "standard", "NRF", "RF", MUCH, at_least)
     order = _contrast(dataset, "adversarial", "RF", "NRF", 1.0, above)
     return (

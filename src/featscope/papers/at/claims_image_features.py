@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from featscope.claims.claim import SMALL, Claim, Finding, Judge, Need, Reading, Runs, at_least, at_most, out_of_scope
-from featscope.claims.reads import largest, plain, smallest
+from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
+from featscope.claims.judging import at_least, at_most, largest, out_of_scope, smallest
+from featscope.core.rules import SMALL
 from featscope.core.stats import Interval, mean_interval
 from featscope.experiments.run import Run
 from featscope.papers.at.image_features import METHODS, SETS, differences

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import polars as pl
 
-from featscope.claims.claim import SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_least, at_most
-from featscope.claims.reads import largest, numbers, plain, smallest
+from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict, plain
+from featscope.claims.judging import at_least, at_most, largest, numbers, smallest
+from featscope.core.rules import SMALL
 from featscope.core.stats import NOTHING, Interval, wilson
 from featscope.experiments.run import Run
 from featscope.papers.at.certificates import fooled, matching_bound

@@ -7,22 +7,9 @@ import math
 import numpy as np
 import polars as pl
 
-from featscope.claims.claim import (
-    CONSTANT,
-    SAME,
-    Claim,
-    Finding,
-    Judge,
-    Reading,
-    Runs,
-    Verdict,
-    at_least,
-    at_most,
-    exactly,
-    exponent_at_most,
-    out_of_scope,
-)
-from featscope.claims.reads import largest, numbers, plain, smallest
+from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict, plain
+from featscope.claims.judging import at_least, at_most, exactly, exponent_at_most, largest, numbers, out_of_scope, smallest
+from featscope.core.rules import CONSTANT, SAME
 from featscope.core.stats import Interval
 from featscope.experiments.run import Run
 from featscope.papers.at.finals import finals

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import polars as pl
 
-from featscope.claims.claim import CONSTANT, SAME, SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_most, exactly
-from featscope.claims.reads import largest, numbers, plain, smallest
+from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict, plain
+from featscope.claims.judging import at_most, exactly, largest, numbers, smallest
+from featscope.core.rules import CONSTANT, SAME, SMALL
 from featscope.core.stats import Interval
 from featscope.papers.at.runs import FIG3, RECURSION
 

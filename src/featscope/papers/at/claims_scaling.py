@@ -8,23 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from featscope.claims.claim import (
-    BEND,
-    CONSTANT,
-    SMALL,
-    Claim,
-    Finding,
-    Judge,
-    Reading,
-    Runs,
-    Verdict,
-    at_least,
-    at_most,
-    exactly,
-    exponent_at_most,
-    fitted,
-)
-from featscope.claims.reads import numbers, plain
+from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict, plain
+from featscope.claims.judging import at_least, at_most, exactly, exponent_at_most, fitted, numbers
+from featscope.core.rules import BEND, CONSTANT, SMALL
 from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
 from featscope.papers.at.runs import SCALING

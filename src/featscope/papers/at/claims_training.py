@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from featscope.claims.claim import MUCH, SMALL, Claim, Finding, Judge, Need, Reading, Runs, at_least, at_most, exactly
-from featscope.claims.reads import largest, plain, pooled_error, smallest
+from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
+from featscope.claims.judging import at_least, at_most, exactly, largest, pooled_error, smallest
+from featscope.core.rules import MUCH, SMALL
 from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
 from featscope.papers.at.certificates import fooled

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from featscope.experiments.run import Run
+from featscope.images.catalogue import DATASETS
 from featscope.papers.at.image_feature_attacks import PAIRS, PRINTED
 from featscope.plots.style import GREY, NON_ROBUST, ROBUST, finish, panels
 
-TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
 NAMES = {"cifar10": ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")}
 BARS = (("NRF", NON_ROBUST, "NRF-PGD"), ("RF", ROBUST, "RF-PGD"), ("noise", GREY, "random ±ε"))
 
@@ -46,7 +46,7 @@ def _bars(ax: Axes, run: Run, name: str, frame: pl.DataFrame, method: str) -> No
     words = NAMES.get(name, tuple(str(i) for i in range(10)))
     ax.set_xticks(range(len(pairs)), [f"{words[a]} → {words[b]}" for a, b in pairs], fontsize=8)
     ax.set_ylim(0, 100)
-    finish(ax, f"{TITLES[name]}, {method} training (dots: seeds)", "", "classified as target (%)")
+    finish(ax, f"{DATASETS[name].title}, {method} training (dots: seeds)", "", "classified as target (%)")
 
 
 def _strip(ax: Axes, run: Run, name: str) -> None:

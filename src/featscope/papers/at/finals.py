@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featscope.claims.reads import numbers
+from featscope.claims.judging import numbers
 from featscope.core.rows import last_rows
 from featscope.experiments.run import Run
 

@@ -7,9 +7,9 @@ import math
 import polars as pl
 import torch
 
-from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, exactly, plain
+from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, plain
+from featscope.claims.judging import every, exactly, grows_at_most, reaches, smallest
 from featscope.claims.packing import exponential, law_holds, rate
-from featscope.claims.parts import every, grows_at_most, least, reaches
 from featscope.papers.cgro.certificates import robust_memory
 
 BUILT = {"run": Need("built-cgro")}
@@ -36,10 +36,10 @@ def classifier(runs: Runs) -> Finding:
     rows = runs["run"].part("cgro")
     return every(
         {
-            "clean test error": exactly(1 - least(rows["clean_test"]), 0.0, cases=rows.height),
-            "robust train margin": reaches(least(rows["slack"]), 1e-6),
+            "clean test error": exactly(1 - smallest(rows["clean_test"]), 0.0, cases=rows.height),
+            "robust train margin": reaches(smallest(rows["slack"]), 1e-6),
             "separation, re-verified": _memory(runs),
-            "robust test error on unseen points": reaches(least(rows["fooled_unseen"]), 0.5),
+            "robust test error on unseen points": reaches(smallest(rows["fooled_unseen"]), 0.5),
         }
     )
 

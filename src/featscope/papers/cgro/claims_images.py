@@ -12,32 +12,16 @@ from typing import Any
 
 import polars as pl
 
-from featscope.claims.claim import (
-    CONSTANT,
-    MUCH,
-    SMALL,
-    Claim,
-    Finding,
-    Judge,
-    Need,
-    Reading,
-    Runs,
-    Verdict,
-    at_least,
-    at_most,
-    exactly,
-    out_of_scope,
-    plain,
-    vacuous,
-)
-from featscope.claims.parts import above, below, every
+from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, Verdict, plain
+from featscope.claims.judging import above, at_least, at_most, below, every, exactly, out_of_scope, vacuous
+from featscope.core.rules import CONSTANT, MUCH, SMALL
 from featscope.core.stats import Interval, correlations, mean_correlation, mean_interval
 from featscope.experiments.run import Run
+from featscope.images.catalogue import DATASETS
 from featscope.papers.cgro.image_landscape import at_factor
 
 OVERFITTING = {"run": Need("image-overfitting")}
 LANDSCAPES = {"mnist": Need("image-landscape"), "cifar10": Need("image-landscape-cifar10")}
-TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
 #: what a constant gradient gives for the loss change when the radius doubles
 LINEAR = 2.0
 #: a rate in N that has not halved from N = 1 on promises nothing about N samples
@@ -237,7 +221,7 @@ def _readings(
 ) -> tuple[Reading, ...]:
     """Each reading on each data set."""
     return tuple(
-        Reading(f"{data}-{name}", f"{TITLES[data]}: {text}", {"run": LANDSCAPES[data]}, landscape_judge(judge, trained))
+        Reading(f"{data}-{name}", f"{DATASETS[data].title}: {text}", {"run": LANDSCAPES[data]}, landscape_judge(judge, trained))
         for name, text, judge in wanted
         for data in sets
     )

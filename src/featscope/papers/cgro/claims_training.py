@@ -8,27 +8,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from featscope.claims.claim import (
-    BEND,
-    CONSTANT,
-    MUCH,
-    SAME,
-    SMALL,
-    Claim,
-    Finding,
-    Need,
-    Reading,
-    Runs,
+from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, plain
+from featscope.claims.judging import (
     at_least,
     at_most,
+    every,
     exactly,
     exponent_at_most,
     fitted,
+    largest,
     out_of_scope,
-    plain,
+    over_seeds,
+    pooled_error,
+    reaches,
+    smallest,
+    soft,
 )
-from featscope.claims.parts import every, least, most, reaches, soft, spread
-from featscope.claims.reads import pooled_error
+from featscope.core.rules import BEND, CONSTANT, MUCH, SAME, SMALL
 from featscope.core.stats import NOTHING, Interval
 from featscope.experiments.run import Run
 from featscope.papers.cgro.certificates import ball_failures
@@ -155,7 +151,7 @@ def _features(run: Run, bound: float) -> Finding:
         sizes = [_last(frame, key) for key in ("signal", "V_min", "V_max")]
         # NumPy's maximum keeps NaN, Python's loses it.
         worst.append(float(np.max([max(size, 1 / size) if size > 0 else math.nan if math.isnan(size) else math.inf for size in sizes])))
-    return at_most(spread(worst), bound, what="largest of α³U, V_i and their inverses over i")
+    return at_most(over_seeds(worst), bound, what="largest of α³U, V_i and their inverses over i")
 
 
 def features(runs: Runs) -> Finding:
@@ -211,14 +207,14 @@ def signal_growth(runs: Runs) -> Finding:
     """Lemma 4.2's constant, relative to 3(1−λ), until the first point is memorised."""
     run = runs["run"]
     unit = 3 * (1 - _numbers(run)["lam"])
-    return at_least(spread([least(_until(f)["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
+    return at_least(over_seeds([smallest(_until(f)["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
 
 
 def signal_growth_always(runs: Runs) -> Finding:
     """The same for any t, as the lemma says."""
     run = runs["run"]
     unit = 3 * (1 - _numbers(run)["lam"])
-    return at_least(spread([least(f["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
+    return at_least(over_seeds([smallest(f["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
 
 
 def signal_time(runs: Runs) -> Finding:
@@ -247,8 +243,8 @@ def signal_ceiling(runs: Runs) -> Finding:
     for frame in _each(run):
         late = frame.filter(pl.col("step") >= pl.col("signal_at").last())
         room = 1 / k["alpha"] + k["eta"] * (k["alpha"] * k["gap"]) ** 3 * late["slack"]
-        ratios.append(most(late["u_max"] / room))
-    return at_most(spread(ratios), soft(k["d"]))
+        ratios.append(largest(late["u_max"] / room))
+    return at_most(over_seeds(ratios), soft(k["d"]))
 
 
 def noise_growth(runs: Runs) -> Finding:
@@ -256,7 +252,7 @@ def noise_growth(runs: Runs) -> Finding:
     run = runs["run"]
     k = _numbers(run)
     unit = k["patches"] * k["sigma"] ** 2 * k["d"] ** 0.5 / k["alpha"]
-    return at_most(spread([most(f["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
+    return at_most(over_seeds([largest(f["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
 
 
 def noise_growth_early(runs: Runs) -> Finding:
@@ -264,7 +260,7 @@ def noise_growth_early(runs: Runs) -> Finding:
     run = runs["run"]
     k = _numbers(run)
     unit = k["patches"] * k["sigma"] ** 2 * k["d"] ** 0.5 / k["alpha"]
-    return at_most(spread([most(_until(f)["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
+    return at_most(over_seeds([largest(_until(f)["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
 
 
 def noise_time(runs: Runs) -> Finding:
@@ -282,8 +278,8 @@ def induction(runs: Runs) -> Finding:
     bound = soft(k["d"])
     return every(
         {
-            "signal": at_most(spread([most(f["alpha_u"]) for f in _each(run)]), bound),
-            "noise": at_most(spread([most(f["v_max"]) for f in _each(run)]), bound),
+            "signal": at_most(over_seeds([largest(f["alpha_u"]) for f in _each(run)]), bound),
+            "noise": at_most(over_seeds([largest(f["v_max"]) for f in _each(run)]), bound),
         }
     )
 
@@ -291,8 +287,8 @@ def induction(runs: Runs) -> Finding:
 def gradient_floor(runs: Runs) -> Finding:
     """Lemma C.8: ‖∇L‖/L after T1."""
     run = runs["run"]
-    found = [least(_after(f)["gradient"] / _after(f)["loss"]) for f in _each(run)]
-    return at_least(spread(found), 1 / soft(_numbers(run)["d"]))
+    found = [smallest(_after(f)["gradient"] / _after(f)["loss"]) for f in _each(run)]
+    return at_least(over_seeds(found), 1 / soft(_numbers(run)["d"]))
 
 
 def loss_rate(runs: Runs) -> Finding:
@@ -302,16 +298,16 @@ def loss_rate(runs: Runs) -> Finding:
     found = []
     for frame in _each(run):
         late = _after(frame)
-        found.append(most(late["loss"] * k["eta"] * (late["step"] - late["last_memorised"] + 1)))
-    return at_most(spread(found), soft(k["d"]))
+        found.append(largest(late["loss"] * k["eta"] * (late["step"] - late["last_memorised"] + 1)))
+    return at_most(over_seeds(found), soft(k["d"]))
 
 
 def slack_sum(runs: Runs) -> Finding:
     """Lemma C.10: (λ/N) Σ_s Σ_i ψ(y f(X^adv)) against 1/(ησ0)."""
     run = runs["run"]
     k = _numbers(run)
-    found = [k["lam"] * most(f["slack"]) * k["eta"] * k["start"] for f in _each(run)]
-    return at_most(spread(found), soft(k["d"]))
+    found = [k["lam"] * largest(f["slack"]) * k["eta"] * k["start"] for f in _each(run)]
+    return at_most(over_seeds(found), soft(k["d"]))
 
 
 def slack_growth(runs: Runs) -> Finding:
@@ -325,7 +321,7 @@ def lemma(name: str) -> Any:
 
     def judge(runs: Runs) -> Finding:
         rows = runs["run"].part("lemmas").filter(pl.col("lemma") == name)
-        return exactly(most(rows["share"]), 1 + SAME, cases=rows.height)
+        return exactly(largest(rows["share"]), 1 + SAME, cases=rows.height)
 
     return judge
 

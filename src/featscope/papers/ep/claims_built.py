@@ -7,9 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from featscope.claims.claim import SAME, Claim, Finding, Need, Reading, Runs, exactly, plain
-from featscope.claims.parts import every, exceeds, grows_at_most, least, most, reaches
+from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, plain
+from featscope.claims.judging import every, exactly, exceeds, grows_at_most, largest, reaches, smallest
 from featscope.claims.packing import exponential, law_holds
+from featscope.core.rules import SAME
 
 MEMORISE = {"run": Need("built-memorise")}
 FSTAR = {"run": Need("built-fstar")}
@@ -21,9 +22,9 @@ def training(runs: Runs) -> Finding:
     """Zero robust training error, certified, with a count of order N·d; the talk's √(Nd) stays below it."""
     rows = runs["run"].part("memorise")
     parts = {
-        "robust train margin": reaches(least(rows["slack"]), 1e-6, cases=rows.height),
+        "robust train margin": reaches(smallest(rows["slack"]), 1e-6, cases=rows.height),
         "formula mismatches": exactly(float(rows["parameters"].ne_missing(rows["formula"]).sum()), 0.0),
-        "√(Nd) over count": exactly(most(rows["lower_order"] / rows["parameters"]), 1.0),
+        "√(Nd) over count": exactly(largest(rows["lower_order"] / rows["parameters"]), 1.0),
     }
     for kind in ("Linf", "L2-shared"):
         chosen = rows.filter(pl.col("kind") == kind)
@@ -36,9 +37,9 @@ def training(runs: Runs) -> Finding:
 def lipschitz(runs: Runs) -> Finding:
     """f* robust on the δ-balls and ε⁻¹-Lipschitz in ℓ∞."""
     rows = runs["run"].part("fstar")
-    slope = most(rows["slope"] / rows["slope_bound"])
-    local = most(rows["local_slope"] / rows["slope_bound"])
-    short = most(rows["f_star_bound"] - rows["f_star_on_balls"])
+    slope = largest(rows["slope"] / rows["slope_bound"])
+    local = largest(rows["local_slope"] / rows["slope_bound"])
+    short = largest(rows["f_star_bound"] - rows["f_star_on_balls"])
     return every(
         {
             "slope · ε": exactly(slope, 1 + 1e-6, cases=rows.height),
@@ -52,12 +53,12 @@ def grid(runs: Runs) -> Finding:
     """The grid network: robust by certificate, within its error bound, and exponential in d."""
     rows = runs["run"].part("fstar")
     runs_of = [rows.filter(pl.col("run") == seed).sort("d") for seed in sorted(set(rows["run"].to_list()))]
-    floor = math.log(least(rows["cells"]) + 1)
-    slowest = least(pl.concat([((one["parameters"] / one["parameters"].shift(1)).log() / one["d"].diff()).slice(1) for one in runs_of]))
+    floor = math.log(smallest(rows["cells"]) + 1)
+    slowest = smallest(pl.concat([((one["parameters"] / one["parameters"].shift(1)).log() / one["d"].diff()).slice(1) for one in runs_of]))
     return every(
         {
-            "robust margin": exceeds(least(rows["slack"]), 0.0),
-            "error over bound": exactly(most(rows["error"] / rows["error_bound"]), 1.0),
+            "robust margin": exceeds(smallest(rows["slack"]), 0.0),
+            "error over bound": exactly(largest(rows["error"] / rows["error_bound"]), 1.0),
             "formula mismatches": exactly(float((rows["parameters"] + rows["zeros"]).ne_missing(rows["formula"]).sum()), 0.0),
             "rate in d": reaches(slowest, floor, counts=runs_of[0]["parameters"].to_list(), d=runs_of[0]["d"].to_list()),
         }
@@ -68,9 +69,9 @@ def on_manifold(runs: Runs) -> Finding:
     """Behind a linear chart the count is k(d+1) plus a grid in k dimensions; robust on the manifold, certified."""
     rows = runs["run"].part("manifold")
     parts = {
-        "robust margin": exceeds(least(rows["slack"]), 0.0),
-        "clean test error": exactly(1 - least(rows["clean_test"]), 0.0),
-        "attacked test error": exactly(1 - least(rows["attacked"]), 0.0),
+        "robust margin": exceeds(smallest(rows["slack"]), 0.0),
+        "clean test error": exactly(1 - smallest(rows["clean_test"]), 0.0),
+        "attacked test error": exactly(1 - smallest(rows["attacked"]), 0.0),
         "formula mismatches": exactly(float((rows["parameters"] > rows["formula"]).sum()), 0.0),
     }
     for k in sorted(set(rows["k"].to_list())):
@@ -98,7 +99,7 @@ def summary_table(runs: Runs) -> Finding:
         10.0 ** (rows["general_lower"].log(10) - rows["general_upper_log10"]),
         behind["needed"] / behind["parameters"],
     ]
-    worst = most(pl.concat([cell.cast(pl.Float64).rename("cell") for cell in cells]))
+    worst = largest(pl.concat([cell.cast(pl.Float64).rename("cell") for cell in cells]))
     return exactly(worst, 1.0, table=_shown(rows), manifold=_shown(behind.select("k", "d", "parameters", "needed")))
 
 

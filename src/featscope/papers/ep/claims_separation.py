@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 
-from featscope.claims.claim import MUCH, Claim, Finding, Judge, Need, Reading, Runs, exactly, out_of_scope, plain
+from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
+from featscope.claims.judging import exactly, out_of_scope
+from featscope.core.rules import MUCH
 from featscope.experiments.run import Run
 from featscope.papers.ep.certificates import pair_separation
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from featscope.claims.claim import CONSTANT, Claim, Finding, Judge, Runs, at_least, at_most, exactly
-from featscope.claims.parts import spread
+from featscope.claims.claim import Claim, Finding, Judge, Runs
+from featscope.claims.judging import at_least, at_most, exactly, largest, number, one_run, over_seeds, quotient
+from featscope.core.rules import CONSTANT
 from featscope.experiments.run import Run
-from featscope.papers.fa.runs import ABLATIONS, FIG2, FIG3, certified, claim, number, quotient, reading, seeds, worst
+from featscope.papers.fa.runs import ABLATIONS, FIG2, FIG3, certified, claim, seeds
 
 #: Robust accuracy read off the published Figure 3 (left) at radii; a reading is good to about PLOT in radius.
 PUBLISHED = {
@@ -28,7 +29,7 @@ def _uniform(net: str) -> Judge:
         run = runs["run"]
         rows = [run.part(f"table-{seed}").to_dicts()[0] for seed in seeds(run)]
         ratios = [quotient(row[f"{net}_min"], row[f"{net}_other_max"]) for row in rows]
-        return at_least(spread(ratios), CONSTANT, ratios=ratios, summary=run.summary[net])
+        return at_least(over_seeds(ratios), CONSTANT, ratios=ratios, summary=run.summary[net])
 
     return judge
 
@@ -43,7 +44,7 @@ def _ordering(runs: Runs) -> Finding:
     """At every radius: certified accuracy of the fine net minus exact accuracy of the 2-class net."""
     run = runs["run"]
     s = run.summary
-    below = worst(number(b) - number(f) for f, b in zip(s["fine"]["certified"], s["binary"]["exact"], strict=True))
+    below = largest(number(b) - number(f) for f, b in zip(s["fine"]["certified"], s["binary"]["exact"], strict=True))
     proofs = [certified(run, f"radii-{seed}") for seed in seeds(run)]
     return exactly(below, 0.0, half_radii=_halves(run), proofs=proofs)
 
@@ -51,7 +52,7 @@ def _ordering(runs: Runs) -> Finding:
 def _halves(run: Run) -> dict[str, float]:
     s = run.summary
     curves = {f"{net}_{key}": curve for net in ("binary", "fine") for key, curve in s[net].items()}
-    found = {key: half_radius(s["radii"], curve) for key, curve in curves.items() if -worst(-number(a) for a in curve) < 0.5}
+    found = {key: half_radius(s["radii"], curve) for key, curve in curves.items() if -largest(-number(a) for a in curve) < 0.5}
     return found | {f"{net}_published": half_radius(*points) for net, points in PUBLISHED.items()}
 
 
@@ -72,7 +73,7 @@ def _attack_gap(runs: Runs) -> Finding:
     used = [quotient(number(row["median_own_loss"]), number(row["median_readout"])) for row in rows]
     plain = [quotient(number(row["median_own_loss_last"]), number(row["median_readout"])) for row in rows]
     note = "own loss, every iterate counted and shortened; `plain` counts the last iterate at a fixed radius only"
-    return exactly(worst(plain), 1.0, own_loss_over_readout=used, plain=plain, note=note)
+    return exactly(largest(plain), 1.0, own_loss_over_readout=used, plain=plain, note=note)
 
 
 def _excess(ratio: float, present: bool) -> float:
@@ -95,15 +96,15 @@ def _sweep(name: str, wanted: dict[int, bool]) -> Judge:
             for i, line in enumerate(lines)
         ]
         # One number a seed: the ratio that is closest to, or deepest on, the wrong side of CONSTANT.
-        excess = [worst(_excess(ratios[i, seed], present) for i, present in wanted.items()) for seed in seeds(run)]
-        return at_most(spread(excess), 0.0, sweep=shown, rule=f"averaging is uniform where the ratio is at least {CONSTANT:g}")
+        excess = [largest(_excess(ratios[i, seed], present) for i, present in wanted.items()) for seed in seeds(run)]
+        return at_most(over_seeds(excess), 0.0, sweep=shown, rule=f"averaging is uniform where the ratio is at least {CONSTANT:g}")
 
     return judge
 
 
 def _ablation(id_: str, figure: str, statement: str, name: str, wanted: dict[int, bool]) -> Claim:
     text = "least same-class cosine ÷ largest cross-class cosine"
-    return claim(id_, figure, statement, (), reading("sweep", text, ABLATIONS, _sweep(name, wanted)))
+    return claim(id_, figure, statement, (), one_run("sweep", text, ABLATIONS, _sweep(name, wanted)))
 
 
 EVERYWHERE = {0: True, 1: True, 2: True}
@@ -114,18 +115,18 @@ CLAIMS: tuple[Claim, ...] = (
         "Figure 2 (a, b)",
         "Trained with 2-class labels every neuron correlates with all features of its class; with 10-class labels with one.",
         (),
-        reading("2-class", "least same-class ÷ largest cross-class cosine", FIG2, _uniform("binary")),
-        reading("10-class", "least diagonal ÷ largest off-diagonal cosine", FIG2, _uniform("fine")),
+        one_run("2-class", "least same-class ÷ largest cross-class cosine", FIG2, _uniform("binary")),
+        one_run("10-class", "least diagonal ÷ largest off-diagonal cosine", FIG2, _uniform("fine")),
     ),
     claim(
         "FA-F3",
         "Figure 3 (left)",
         "At every radius the network trained with 10-class labels has the higher robust accuracy.",
         (),
-        reading("ordering", "certified against exact, at every radius", FIG3, _ordering),
-        reading("published 2-class", "radius of 50 % against the published curve", FIG3, _published("binary", "exact")),
-        reading("published 10-class", "radius of 50 % against the published curve", FIG3, _published("fine", "readout")),
-        reading("attacks agree", "own-loss radius ÷ read-out radius: a reader may use either attack", FIG3, _attack_gap),
+        one_run("ordering", "certified against exact, at every radius", FIG3, _ordering),
+        one_run("published 2-class", "radius of 50 % against the published curve", FIG3, _published("binary", "exact")),
+        one_run("published 10-class", "radius of 50 % against the published curve", FIG3, _published("fine", "readout")),
+        one_run("attacks agree", "own-loss radius ÷ read-out radius: a reader may use either attack", FIG3, _attack_gap),
     ),
     _ablation("FA-F5", "Figure 5", "More training points do not mitigate feature averaging.", "points", EVERYWHERE),
     _ablation(

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from featscope.claims.claim import SMALL, Claim, Finding, Judge, Need, Reading, Runs, at_least, at_most
-from featscope.claims.learned import TITLES, scoped, threshold
-from featscope.claims.parts import above, every
+from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs
+from featscope.claims.judging import above, at_least, at_most, every, largest, one_run, scoped, threshold
+from featscope.core.rules import SMALL
 from featscope.core.stats import mean_interval, wilson
 from featscope.experiments.run import Run
+from featscope.images.catalogue import DATASETS
 from featscope.papers.fa.image_fine_labels import PAIRS, area
-from featscope.papers.fa.runs import reading, worst
 
 
 def curves(run: Run, dataset: str) -> list[pl.DataFrame]:
@@ -23,7 +23,7 @@ def curves(run: Run, dataset: str) -> list[pl.DataFrame]:
 
 def _fine_scope(run: Run, dataset: str) -> list[str]:
     """Networks whose 2-class decision has not been learned."""
-    clean = {key: -worst(-float(c[key][0]) for c in curves(run, dataset)) for key in ("binary", "fine_readout")}
+    clean = {key: -largest(-float(c[key][0]) for c in curves(run, dataset)) for key in ("binary", "fine_readout")}
     return [f"clean accuracy ({key}) ≥ {threshold(2):.3g}: {value:.3f}" for key, value in clean.items() if not value >= threshold(2)]
 
 
@@ -67,7 +67,7 @@ def _searched(dataset: str) -> Judge:
 
 
 def _figure_readings(dataset: str) -> tuple[Reading, ...]:
-    need, title = Need("image-fine-labels", {"datasets": [dataset]}), TITLES[dataset]
+    need, title = Need("image-fine-labels", {"datasets": [dataset]}), DATASETS[dataset].title
     attacks = {
         "own_loss": "PGD on each network's own loss, every iterate counted",
         "readout": "PGD on the 2-class margin of the read-out",
@@ -75,13 +75,13 @@ def _figure_readings(dataset: str) -> tuple[Reading, ...]:
         "last": "standard PGD on the own loss, last iterate only",
     }
     areas = [
-        reading(
+        one_run(
             f"{dataset}-{pair.replace('_', '-')}", f"{title}, {text}: the area between the curves is above 0", need, _area(dataset, pair)
         )
         for pair, text in attacks.items()
     ]
     radii = [
-        reading(
+        one_run(
             f"{dataset}-{pair.replace('_', '-')}-everywhere",
             f"{title}, {attacks[pair]}: at no radius is the 10-class network below",
             need,
@@ -92,7 +92,7 @@ def _figure_readings(dataset: str) -> tuple[Reading, ...]:
     text = (
         f"{title}: APGD and Square fool at most {SMALL:g} more of the images than the curves' attacks, on either network at either radius"
     )
-    return (*areas, *radii, reading(f"{dataset}-searched", text, need, _searched(dataset)))
+    return (*areas, *radii, one_run(f"{dataset}-searched", text, need, _searched(dataset)))
 
 
 CLAIMS: tuple[Claim, ...] = (

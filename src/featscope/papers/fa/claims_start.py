@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from featscope.claims.claim import SAME, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly, vacuous
-from featscope.claims.parts import most
+from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs
+from featscope.claims.judging import at_most, exactly, explained, largest, one_run, vacuous
+from featscope.core.rules import SAME, SMALL
 from featscope.core.stats import wilson
 from featscope.experiments.run import Run
-from featscope.papers.fa.runs import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim, explained, reading, scoped, worst
+from featscope.papers.fa.runs import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim, within_assumptions
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3")
 
@@ -35,7 +36,7 @@ def _rate(names: Sequence[str], bound: float | None = None) -> Judge:
         found = at_most(
             wilson(failed, draws), max(stated, SMALL), stated_failure_probability=stated, draws=draws, failed=failed, properties=table
         )
-        return scoped(run, found)
+        return within_assumptions(run, found)
 
     return judge
 
@@ -57,8 +58,8 @@ def _activated(runs: Runs) -> Finding:
 def _route(*keys: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         rows = runs["run"].part("routes")
-        found = {key: most(rows[key]) for key in keys}
-        return exactly(worst(found.values()), SAME, relative_errors=found)
+        found = {key: largest(rows[key]) for key in keys}
+        return exactly(largest(found.values()), SAME, relative_errors=found)
 
     return judge
 
@@ -83,9 +84,9 @@ PAPER_TEXT = "the values of §6.1"
 
 def _both(judge: Judge) -> tuple[Reading, ...]:
     return (
-        reading("paper", PAPER_TEXT, START, judge),
-        reading("assumption-literal", LITERAL_TEXT, START_LITERAL, judge),
-        reading("assumption-lemma", LEMMA_TEXT, START_LEMMA, judge),
+        one_run("paper", PAPER_TEXT, START, judge),
+        one_run("assumption-literal", LITERAL_TEXT, START_LITERAL, judge),
+        one_run("assumption-lemma", LEMMA_TEXT, START_LEMMA, judge),
     )
 
 
@@ -95,54 +96,54 @@ CLAIMS: tuple[Claim, ...] = (
         "Proposition A.6",
         "With probability 1 − δ seven properties hold: norms near √d, inner products small across clusters and near d inside them.",
         A4,
-        reading("paper", "§6.1's values, property 6 for i ≠ j", START, _rate(SEVEN)),
-        reading("assumption", "d = k^10, n = k^7 at k = 3, property 6 for i ≠ j", START_DATA, _rate(SEVEN)),
-        reading("literal", "the same with i = j allowed in property 6, as printed", START_DATA, _rate((*SEVEN, "A.6.literal.6"))),
+        one_run("paper", "§6.1's values, property 6 for i ≠ j", START, _rate(SEVEN)),
+        one_run("assumption", "d = k^10, n = k^7 at k = 3, property 6 for i ≠ j", START_DATA, _rate(SEVEN)),
+        one_run("literal", "the same with i = j allowed in property 6, as printed", START_DATA, _rate((*SEVEN, "A.6.literal.6"))),
     ),
     claim(
         "FA-L5.1",
         "Lemma 5.1",
         "Weights are w(0) plus features with coefficients λ plus noises with coefficients σ, at every time.",
         (),
-        reading("2-class", "coefficients by (2) and (3), weights rebuilt", ROUTES, _route("binary_decomposition")),
-        reading("compact", "the rotated copy trains to the same weights as the data", ROUTES, _route("binary_rotated", "fine_rotated")),
+        one_run("2-class", "coefficients by (2) and (3), weights rebuilt", ROUTES, _route("binary_decomposition")),
+        one_run("compact", "the rotated copy trains to the same weights as the data", ROUTES, _route("binary_rotated", "fine_rotated")),
     ),
     claim(
         "FA-L5.2",
         "Lemma 5.2, equations (2) and (3)",
         "λ and σ change by the loss derivatives of the points that activate the neuron.",
         (),
-        reading("2-class", "against autograd descent", ROUTES, _route("binary_autograd", "binary_decomposition")),
-        reading("k-class", "Corollary C.8, against autograd descent", ROUTES, _route("fine_autograd", "fine_decomposition")),
+        one_run("2-class", "against autograd descent", ROUTES, _route("binary_autograd", "binary_decomposition")),
+        one_run("k-class", "Corollary C.8, against autograd descent", ROUTES, _route("fine_autograd", "fine_decomposition")),
     ),
     claim(
         "FA-CB.4",
         "Corollary B.4, equation (4)",
         "λ_j/‖μ_j‖² is the sum of σ_i/‖ξ_i‖² over the cluster's points.",
         (),
-        reading("2-class", "λ against the sum", ROUTES, _route("binary_marginal")),
-        reading("k-class", "Corollary C.7", ROUTES, _route("fine_marginal")),
+        one_run("2-class", "λ against the sum", ROUTES, _route("binary_marginal")),
+        one_run("k-class", "Corollary C.7", ROUTES, _route("fine_marginal")),
     ),
     claim(
         "FA-LC.6",
         "Lemma C.6",
         "The weight decomposition for the k-class network.",
         (),
-        reading("k-class", "coefficients by Corollary C.8, weights rebuilt", ROUTES, _route("fine_decomposition")),
+        one_run("k-class", "coefficients by Corollary C.8, weights rebuilt", ROUTES, _route("fine_decomposition")),
     ),
     claim(
         "FA-LC.7",
         "Corollary C.7",
         "λ_j/‖μ_j‖² is the sum of σ_i/‖ξ_i‖² for the k-class network.",
         (),
-        reading("k-class", "λ against the sum", ROUTES, _route("fine_marginal")),
+        one_run("k-class", "λ against the sum", ROUTES, _route("fine_marginal")),
     ),
     claim(
         "FA-LC.8",
         "Corollary C.8",
         "The coefficient updates of the k-class network.",
         (),
-        reading("k-class", "against autograd descent", ROUTES, _route("fine_autograd", "fine_decomposition")),
+        one_run("k-class", "against autograd descent", ROUTES, _route("fine_autograd", "fine_decomposition")),
     ),
     claim("FA-PA.10", "Proposition A.10", "Initial norms are near σ_w√d and initial biases at most 2σ_b√(2 ln m).", A4, *_both(_norms)),
     claim(

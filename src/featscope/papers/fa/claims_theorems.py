@@ -6,8 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from featscope.claims.claim import CONSTANT, SMALL, Claim, Finding, Judge, Reading, Runs, Verdict, at_most, exactly, out_of_scope, vacuous
-from featscope.claims.parts import every, spread
+from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict
+from featscope.claims.judging import (
+    at_most,
+    counted,
+    every,
+    exactly,
+    explained,
+    largest,
+    number,
+    one_run,
+    out_of_scope,
+    over,
+    over_seeds,
+    vacuous,
+)
+from featscope.core.rules import CONSTANT, SMALL
 from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
 from featscope.papers.fa.runs import (
@@ -20,17 +34,11 @@ from featscope.papers.fa.runs import (
     bounded,
     certified,
     claim,
-    counted,
-    explained,
     falls,
     last,
-    number,
-    over,
     persists,
-    reading,
-    scoped,
     seeds,
-    worst,
+    within_assumptions,
 )
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "Ω(1/η) ≤ T ≤ exp(Õ(√k))")
@@ -49,7 +57,7 @@ def _window(run: Run, finding: Finding, fine: bool) -> Finding:
         "decoupling_radius": radii["decoupling"],
         "epsilon": run.summary["epsilon"],
     }
-    return vacuous(why, explained(finding, **evidence)) if least > window["most"] else scoped(run, finding)
+    return vacuous(why, explained(finding, **evidence)) if least > window["most"] else within_assumptions(run, finding)
 
 
 def _by_seed(run: Run, key: str) -> list[float]:
@@ -81,7 +89,7 @@ def _clean_paper(net: str) -> Judge:
         run = runs["run"]
         points = run.spec["spec"]["test_points"] * len(seeds(run))
         share = number(run.summary[net]["clean_test"])
-        return scoped(run, at_most(counted(1 - share, points), SMALL, clean=share, points=points))
+        return within_assumptions(run, at_most(counted(1 - share, points), SMALL, clean=share, points=points))
 
     return judge
 
@@ -93,9 +101,9 @@ def _deviation_paper(net: str) -> Judge:
         run = runs["run"]
         rows = last(run, net)
         found = at_most(
-            spread([over(row["deviation"], row["lambda_mean"]) for row in rows]), SMALL, deviation=[row["deviation"] for row in rows]
+            over_seeds([over(row["deviation"], row["lambda_mean"]) for row in rows]), SMALL, deviation=[row["deviation"] for row in rows]
         )
-        return scoped(run, explained(found, lambdas=[row["lambda_mean"] for row in rows]))
+        return within_assumptions(run, explained(found, lambdas=[row["lambda_mean"] for row in rows]))
 
     return judge
 
@@ -105,7 +113,9 @@ def _deviation_regime(net: str) -> Judge:
         run = runs["run"]
         rows = last(run, net)
         shares = [over(row["deviation"], row["lambda_mean"]) for row in rows]
-        found = at_most(spread(shares), SMALL, deviation=[row["deviation"] for row in rows], lambdas=[row["lambda_mean"] for row in rows])
+        found = at_most(
+            over_seeds(shares), SMALL, deviation=[row["deviation"] for row in rows], lambdas=[row["lambda_mean"] for row in rows]
+        )
         return _window(run, found, net == "fine")
 
     return judge
@@ -127,7 +137,7 @@ def _robust_paper(runs: Runs) -> Finding:
     proofs = [certified(run, f"radii-{seed}") for seed in seeds(run)]
     found = at_most(wilson(left, points.height), SMALL, radius=radius, median_exact=float(points["binary_exact"].median()), proofs=proofs)  # type: ignore[arg-type]
     note = f"at radius {radius:.1f} half the distance of two centres, {trivial:.1f}, is exceeded: no classifier is robust there"
-    return scoped(run, explained(found, note=note) if radius > trivial else found)
+    return within_assumptions(run, explained(found, note=note) if radius > trivial else found)
 
 
 def _fine_paper(runs: Runs) -> Finding:
@@ -138,19 +148,19 @@ def _fine_paper(runs: Runs) -> Finding:
     # Polars takes NaN for larger than every number.
     lost = points.height - int((points["fine_certified"].fill_nan(0.0) > radius).sum())
     medians = {key: float(points[f"fine_{key}"].median()) for key in ("certified", "readout", "own_loss")}  # type: ignore[arg-type]
-    return scoped(run, at_most(wilson(lost, points.height), SMALL, radius=radius, medians=medians))
+    return within_assumptions(run, at_most(wilson(lost, points.height), SMALL, radius=radius, medians=medians))
 
 
 def _talk_binary(runs: Runs) -> Finding:
     """λ_{s,r,j} ≥ Ω(1), λ_{−s} ≤ o(1), ratios O(1) along d, in the talk's own setting."""
     run = runs["run"]
     rows = run.summary["talk"]["rows"]
-    least = -worst(-number(row["lambda_min"]) for row in rows)
+    least = -largest(-number(row["lambda_min"]) for row in rows)
     table = [{key: row[key] for key in ("value", "lambda_min", "lambda_other_top", "own_active", "clean_binary")} for row in rows]
     if not least > 0:
         reason = "some neuron is never activated by any point of some cluster of its class: its λ is 0 and no ratio is bounded"
         return Finding(Verdict.FAILS, least, 1 / CONSTANT, {"reason": reason, "rows": table})
-    across = exactly(worst(row["lambda_other_top"] for row in rows), SMALL)
+    across = exactly(largest(row["lambda_other_top"] for row in rows), SMALL)
     parts = {"class": persists(run, "talk", "lambda_min"), "across": across, "ratios": bounded(run, "talk", "lambda_ratio")}
     return every(parts, rows=table)
 
@@ -166,7 +176,7 @@ def _talk_fine(runs: Runs) -> Finding:
 def _talk_clean(key: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         # Rounded, because 1 − .95 in binary is a little above .05.
-        return exactly(worst(round(1 - number(row[key]), 12) for row in runs["run"].summary["talk"]["rows"]), SMALL)
+        return exactly(largest(round(1 - number(row[key]), 12) for row in runs["run"].summary["talk"]["rows"]), SMALL)
 
     return judge
 
@@ -178,8 +188,8 @@ def _d_alone(runs: Runs) -> Finding:
 
 def _bracket(found: Sequence[float], proved: Sequence[float]) -> Finding:
     """What every seed has found at least, and what is proved of every seed."""
-    low = spread(found).low
-    high = spread([*proved, low]).high
+    low = over_seeds(found).low
+    high = over_seeds([*proved, low]).high
     return at_most(Interval(low, low, high), SMALL, found=low, proved=high)
 
 
@@ -193,7 +203,7 @@ def _sphere_paper(runs: Runs) -> Finding:
     """The same at §6.1's values."""
     run = runs["run"]
     rows = [run.part(f"table-{seed}").to_dicts()[0] for seed in seeds(run)]
-    return scoped(run, _bracket([row["sphere_found"] for row in rows], [row["sphere_bound"] for row in rows]))
+    return within_assumptions(run, _bracket([row["sphere_found"] for row in rows], [row["sphere_bound"] for row in rows]))
 
 
 def _averaging_clean(runs: Runs) -> Finding:
@@ -210,8 +220,8 @@ def _biased_fragile(runs: Runs) -> Finding:
         return Finding(Verdict.INCONCLUSIVE, None, SMALL, {"reason": "no biases of the grid classify well", "nets": 0})
     n = run.spec["spec"]["test_points"]
     proof = certified(run, "certificates-averaging")
-    shown = {"nets": len(good), "largest_radius": worst(r["max"] for r in good) / run.summary["root_dk"], "proof": proof}
-    return at_most(counted(worst(row["robust_far"] for row in good), n), SMALL, **shown, explicit=run.summary["explicit"])
+    shown = {"nets": len(good), "largest_radius": largest(r["max"] for r in good) / run.summary["root_dk"], "proof": proof}
+    return at_most(counted(largest(row["robust_far"] for row in good), n), SMALL, **shown, explicit=run.summary["explicit"])
 
 
 def _decoupled(runs: Runs) -> Finding:
@@ -227,7 +237,7 @@ def _fragile(runs: Runs) -> Finding:
     """Right answers after the proof's perturbation of the network of Proposition 4.8, with its clean accuracy and loss."""
     run = runs["run"]
     row, n = run.summary["fragile"], run.spec["spec"]["test_points"]
-    clean = -worst([-number(row["clean"]), -number(row["fine_clean"])])
+    clean = -largest([-number(row["clean"]), -number(row["fine_clean"])])
     if not clean >= 1 - SMALL:
         return Finding(Verdict.FAILS, 1 - clean, SMALL, row)
     return at_most(counted(row["right_after_explicit"], n), SMALL, **row)
@@ -238,15 +248,15 @@ def _sweep(judge: Callable[..., Finding], sweep: str, key: str) -> Judge:
 
 
 def _assumption(key: str, judge: Callable[[float, int], Finding], fine: bool) -> tuple[Reading, ...]:
-    small = reading(
+    small = one_run(
         "assumption", "d = k^10, n = k^7 at k = 3 (quick: 2), flow to T = 1/η (k-class: k^8/η)", SMALLER, _regime(key, judge, fine)
     )
-    return small, reading("assumption-large", "the same at k = 4 (quick: 3), float32", LARGER, _regime(key, judge, fine))
+    return small, one_run("assumption-large", "the same at k = 4 (quick: 3), float32", LARGER, _regime(key, judge, fine))
 
 
 def _assumption_weights(net: str) -> tuple[Reading, ...]:
-    small = reading("assumption", "√d‖w − λΣμ/‖μ‖²‖ ÷ λ at the end of the flow", SMALLER, _deviation_regime(net))
-    return small, reading("assumption-large", "the same at k = 4 (quick: 3), float32", LARGER, _deviation_regime(net))
+    small = one_run("assumption", "√d‖w − λΣμ/‖μ‖²‖ ÷ λ at the end of the flow", SMALLER, _deviation_regime(net))
+    return small, one_run("assumption-large", "the same at k = 4 (quick: 3), float32", LARGER, _deviation_regime(net))
 
 
 def _item(label: str, *readings: Reading) -> tuple[Reading, ...]:
@@ -262,25 +272,25 @@ CLAIMS: tuple[Claim, ...] = (
         A4,
         *_item(
             "clean",
-            reading("paper", "§6.1's values", FIG2, _clean_paper("binary")),
+            one_run("paper", "§6.1's values", FIG2, _clean_paper("binary")),
             *_assumption("clean_binary", _wrong, False),
-            reading("talk", "σ_w² = 1/d, η = d^−½, d to 10⁹", SCALING, _talk_clean("clean_binary")),
+            one_run("talk", "σ_w² = 1/d, η = d^−½, d to 10⁹", SCALING, _talk_clean("clean_binary")),
         ),
         *_item(
             "weights",
-            reading("paper", "§6.1's values, distance relative to λ", FIG2, _deviation_paper("binary")),
+            one_run("paper", "§6.1's values, distance relative to λ", FIG2, _deviation_paper("binary")),
             *_assumption_weights("binary"),
-            reading("n", "along n at d = 10⁶: exponent of √d × distance", SCALING, _sweep(falls, "n", "deviation")),
-            reading("d alone", "along d at n = 1000", SCALING, _d_alone),
-            reading("talk", "λ ≥ Ω(1) in the class, ≤ o(1) across, ratios O(1)", SCALING, _talk_binary),
+            one_run("n", "along n at d = 10⁶: exponent of √d × distance", SCALING, _sweep(falls, "n", "deviation")),
+            one_run("d alone", "along d at n = 1000", SCALING, _d_alone),
+            one_run("talk", "λ ≥ Ω(1) in the class, ≤ o(1) across, ratios O(1)", SCALING, _talk_binary),
         ),
         *_item(
             "robust",
-            reading("paper", "§6.1's values, exact, at the proof's 2(1+c)√(d/k)", FIG3, _robust_paper),
+            one_run("paper", "§6.1's values, exact, at the proof's 2(1+c)√(d/k)", FIG3, _robust_paper),
             *_assumption("robust_binary", _right, False),
-            reading("scaling", "exact radius ÷ √(d/k) along k: exponent", SCALING, _sweep(bounded, "k", "exact_over_root_dk")),
-            reading("scaling d", "exact radius ÷ √(d/k) along d to 10⁹: exponent", SCALING, _sweep(bounded, "d", "exact_over_root_dk")),
-            reading("talk", "exact radius ÷ √(d/k) along d in the talk's setting", SCALING, _sweep(bounded, "talk", "exact_over_root_dk")),
+            one_run("scaling", "exact radius ÷ √(d/k) along k: exponent", SCALING, _sweep(bounded, "k", "exact_over_root_dk")),
+            one_run("scaling d", "exact radius ÷ √(d/k) along d to 10⁹: exponent", SCALING, _sweep(bounded, "d", "exact_over_root_dk")),
+            one_run("talk", "exact radius ÷ √(d/k) along d in the talk's setting", SCALING, _sweep(bounded, "talk", "exact_over_root_dk")),
         ),
     ),
     claim(
@@ -288,10 +298,10 @@ CLAIMS: tuple[Claim, ...] = (
         "Theorem 4.6",
         "On the sphere ‖x‖ = √d the network is a multiple of f_FA up to o(1).",
         A4,
-        reading("paper", "§6.1's values: found by search, bounded by the weights", FIG2, _sphere_paper),
-        reading("assumption", "found by search, bounded by the weights", SMALLER, _sphere),
-        reading("assumption-large", "the same at k = 4 (quick: 3)", LARGER, _sphere),
-        reading("n", "the proof's bound along n at d = 10⁶: exponent", SCALING, _sweep(falls, "n", "sphere_bound")),
+        one_run("paper", "§6.1's values: found by search, bounded by the weights", FIG2, _sphere_paper),
+        one_run("assumption", "found by search, bounded by the weights", SMALLER, _sphere),
+        one_run("assumption-large", "the same at k = 4 (quick: 3)", LARGER, _sphere),
+        one_run("n", "the proof's bound along n at d = 10⁶: exponent", SCALING, _sweep(falls, "n", "sphere_bound")),
     ),
     claim(
         "FA-T4.7",
@@ -300,23 +310,23 @@ CLAIMS: tuple[Claim, ...] = (
         A4,
         *_item(
             "clean",
-            reading("paper", "§6.1's values", FIG2, _clean_paper("fine")),
+            one_run("paper", "§6.1's values", FIG2, _clean_paper("fine")),
             *_assumption("clean_fine", _wrong, True),
-            reading("talk", "σ_w² = 1/d, η = d^−½, d to 10⁹", SCALING, _talk_clean("clean_fine")),
+            one_run("talk", "σ_w² = 1/d, η = d^−½, d to 10⁹", SCALING, _talk_clean("clean_fine")),
         ),
         *_item(
             "weights",
-            reading("paper", "§6.1's values, distance relative to λ", FIG2, _deviation_paper("fine")),
+            one_run("paper", "§6.1's values, distance relative to λ", FIG2, _deviation_paper("fine")),
             *_assumption_weights("fine"),
-            reading("n", "along n at d = 10⁶: exponent of √d × distance", SCALING, _sweep(falls, "n", "fine_deviation")),
-            reading("talk", "λ_ij/λ_ii → 0 along d", SCALING, _talk_fine),
+            one_run("n", "along n at d = 10⁶: exponent of √d × distance", SCALING, _sweep(falls, "n", "fine_deviation")),
+            one_run("talk", "λ_ij/λ_ii → 0 along d", SCALING, _talk_fine),
         ),
         *_item(
             "robust",
-            reading("paper", "§6.1's values, certified at √d/10", FIG3, _fine_paper),
+            one_run("paper", "§6.1's values, certified at √d/10", FIG3, _fine_paper),
             *_assumption("robust_fine_certified", _wrong, True),
-            reading("scaling", "certified radius ÷ √d along k", SCALING, _sweep(persists, "k", "certified_over_root_d")),
-            reading("scaling d", "certified radius ÷ √d along d to 10⁹", SCALING, _sweep(persists, "d", "certified_over_root_d")),
+            one_run("scaling", "certified radius ÷ √d along k", SCALING, _sweep(persists, "k", "certified_over_root_d")),
+            one_run("scaling d", "certified radius ÷ √d along d to 10⁹", SCALING, _sweep(persists, "d", "certified_over_root_d")),
         ),
     ),
     claim(
@@ -324,14 +334,14 @@ CLAIMS: tuple[Claim, ...] = (
         "Proposition 4.8",
         "A multi-class network with perfect clean accuracy need not be robust at Ω(√(d/k)).",
         ("Assumption 3.2",),
-        reading("built", "the network and perturbation of the proof", BUILT, _fragile),
+        one_run("built", "the network and perturbation of the proof", BUILT, _fragile),
     ),
     claim(
         "FA-TD.4",
         "Theorem D.4",
         "The restatement of Proposition 4.8 with its loss exp(−Ω(d)).",
         ("Assumption 3.2",),
-        reading(
+        one_run(
             "loss", "cross-entropy of the built network", BUILT, lambda runs: exactly(number(runs["run"].summary["fragile"]["loss"]), SMALL)
         ),
     ),
@@ -340,20 +350,20 @@ CLAIMS: tuple[Claim, ...] = (
         "Theorem D.1",
         "θ_avg has biases (0, 0) with clean accuracy 1 − o(1).",
         ("Assumption 3.2",),
-        reading("built", "fresh points of §6.1's law", BUILT, _averaging_clean),
+        one_run("built", "fresh points of §6.1's law", BUILT, _averaging_clean),
     ),
     claim(
         "FA-TD.2",
         "Theorem D.2",
         "θ_avg with any biases that classify well has no robust accuracy at Ω(√(d/k)).",
         ("Assumption 3.2",),
-        reading("built", "a grid of biases, exact radii at 2(1+c)√(d/k)", BUILT, _biased_fragile),
+        one_run("built", "a grid of biases, exact radii at 2(1+c)√(d/k)", BUILT, _biased_fragile),
     ),
     claim(
         "FA-TD.3",
         "Theorem D.3",
         "θ_dec is √d/3-robust.",
         ("Assumption 3.2",),
-        reading("built", "exact radii of fresh points", BUILT, _decoupled),
+        one_run("built", "exact radii of fresh points", BUILT, _decoupled),
     ),
 )

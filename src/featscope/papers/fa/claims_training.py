@@ -8,31 +8,18 @@ from typing import Any
 
 import polars as pl
 
-from featscope.claims.claim import MUCH, SMALL, Claim, Finding, Judge, Reading, Runs, at_most, exactly, vacuous
-from featscope.claims.parts import least, most, spread
+from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs
+from featscope.claims.judging import at_most, exactly, largest, one_run, over, over_seeds, smallest, vacuous
+from featscope.core.rules import MUCH, SMALL
 from featscope.experiments.run import Run
-from featscope.papers.fa.runs import (
-    FIG2,
-    LARGER,
-    SCALING,
-    SMALLER,
-    SMALLER_LITERAL,
-    claim,
-    falls,
-    last,
-    over,
-    path,
-    reading,
-    scoped,
-    worst,
-)
+from featscope.papers.fa.runs import FIG2, LARGER, SCALING, SMALLER, SMALLER_LITERAL, claim, falls, last, path, within_assumptions
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "t ≤ T₀ = exp(Õ(√k))")
 
 
 def _first_inactive(rows: pl.DataFrame) -> dict[str, Any]:
     late = rows.filter(pl.col("own_active") < 1)
-    return {"rows": rows.height, "rows_with_inactive": late.height, "least": least(rows["own_active"])}
+    return {"rows": rows.height, "rows_with_inactive": late.height, "least": smallest(rows["own_active"])}
 
 
 def _active(name: str) -> Judge:
@@ -42,9 +29,9 @@ def _active(name: str) -> Judge:
         run = runs["run"]
         parts = [path(run, f"start-{name}").filter(pl.col("step") >= 1), path(run, name)] if "window" in run.summary else [path(run, name)]
         rows = pl.concat(parts, how="diagonal_relaxed").filter(pl.col("step") >= 1 if "window" not in run.summary else pl.lit(True))
-        share = 1 - least(rows["own_active"])
+        share = 1 - smallest(rows["own_active"])
         start = path(run, f"start-{name}")["own_active"].to_list() if "window" in run.summary else rows["own_active"].to_list()[:3]
-        return scoped(run, exactly(share, 0.0, inactive_share_at_worst=share, first_recorded=start, **_first_inactive(rows)))
+        return within_assumptions(run, exactly(share, 0.0, inactive_share_at_worst=share, first_recorded=start, **_first_inactive(rows)))
 
     return judge
 
@@ -79,7 +66,7 @@ def _lemma(name: str) -> Judge:
                 if row["step"] > 0 and excess > furthest.get(item, [-math.inf])[0]:
                     furthest[item] = [excess, value, bound]
         broken = [item for item, entry in furthest.items() if entry[0] > 0]
-        excess = worst(entry[0] for entry in furthest.values())
+        excess = largest(entry[0] for entry in furthest.values())
         found = exactly(excess, 0.0, items={item: entry[1:] for item, entry in furthest.items()}, broken=broken)
         window = run.summary["window"]
         why = (
@@ -104,7 +91,7 @@ def _growth(name: str) -> Judge:
         ends = [{"lambda": [row["lambda_min"], row["lambda_max"]], "time": row["time"]} for row in last(run, name)]
         window = run.summary["window"]
         found = exactly(
-            worst(excess), 0.0, ends=ends, low=math.log(max(ends[0]["time"], 1e-300)) / 4, high=4 * math.log(ends[0]["time"] / eta + 1)
+            largest(excess), 0.0, ends=ends, low=math.log(max(ends[0]["time"], 1e-300)) / 4, high=4 * math.log(ends[0]["time"] / eta + 1)
         )
         return vacuous(f"T = {ends[0]['time'] / eta:.2g} steps, T₀ = exp(√k) = {window['most']:.1f}: the window is empty", found)
 
@@ -122,7 +109,7 @@ def _ratio(name: str, factor: float) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         bound = factor * (run.summary["k"] ** 2 if name == "fine" else 1) * run.summary["epsilon"]
-        found = exactly(worst(_ratios(run, name)) - 1, bound)
+        found = exactly(largest(_ratios(run, name)) - 1, bound)
         return vacuous(f"the bound allows a ratio of {1 + bound:.0f}", found) if bound > MUCH else found
 
     return judge
@@ -134,7 +121,7 @@ def _near_one(name: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         ratios = _ratios(run, name)
-        return scoped(run, at_most(spread([r - 1 for r in ratios]), SMALL, ratios=ratios))
+        return within_assumptions(run, at_most(over_seeds([r - 1 for r in ratios]), SMALL, ratios=ratios))
 
     return judge
 
@@ -147,7 +134,9 @@ def _gap(name: str) -> Judge:
         rows = last(run, name)
         shares = [over(row["margin_max"] - row["margin_min"], row["margin_max"]) for row in rows]
         gaps = [row["margin_max"] - row["margin_min"] for row in rows]
-        return scoped(run, at_most(spread(shares), SMALL, gaps=gaps, margins=[[row["margin_min"], row["margin_max"]] for row in rows]))
+        return within_assumptions(
+            run, at_most(over_seeds(shares), SMALL, gaps=gaps, margins=[[row["margin_min"], row["margin_max"]] for row in rows])
+        )
 
     return judge
 
@@ -157,8 +146,8 @@ def _signs(name: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         rows = path(runs["run"], name)
-        lowest, top = least(rows["lambda_min"]), most(rows["lambda_other_top"])
-        return exactly(worst([-lowest, top]), 0.0, least_own=lowest, largest_other=top)
+        lowest, top = smallest(rows["lambda_min"]), largest(rows["lambda_other_top"])
+        return exactly(largest([-lowest, top]), 0.0, least_own=lowest, largest_other=top)
 
     return judge
 
@@ -173,7 +162,7 @@ N_TEXT = "along n at d = 10⁶, k = 10: o(1) as a fitted exponent"
 
 
 def _regimes(judge: Judge) -> tuple[Reading, ...]:
-    return reading("assumption", SMALLER_TEXT, SMALLER, judge), reading("assumption-large", LARGER_TEXT, LARGER, judge)
+    return one_run("assumption", SMALLER_TEXT, SMALLER, judge), one_run("assumption-large", LARGER_TEXT, LARGER, judge)
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -182,19 +171,19 @@ CLAIMS: tuple[Claim, ...] = (
         "Lemma 5.3",
         "Margins of training points stay balanced: their gaps are at most ε(k) → 0 at all times.",
         A4,
-        reading("paper", "§6.1's values: gap ÷ margin at the end", FIG2, _gap("binary")),
+        one_run("paper", "§6.1's values: gap ÷ margin at the end", FIG2, _gap("binary")),
         *_regimes(_gap("binary")),
-        reading("scaling", N_TEXT, SCALING, _sweep("margin_gap")),
+        one_run("scaling", N_TEXT, SCALING, _sweep("margin_gap")),
     ),
     claim(
         "FA-L5.5",
         "Lemma 5.5",
         "From step 1 on every training point activates all neurons of its class.",
         A4,
-        reading("paper", "§6.1's values, every recorded step", FIG2, _active("binary")),
-        reading("assumption-literal", "Assumption 4.3 at k = 3 as printed, σ_w² = η k^−5", SMALLER_LITERAL, _active("binary")),
-        reading("assumption-lemma", SMALLER_TEXT, SMALLER, _active("binary")),
-        reading("assumption-lemma-large", LARGER_TEXT, LARGER, _active("binary")),
+        one_run("paper", "§6.1's values, every recorded step", FIG2, _active("binary")),
+        one_run("assumption-literal", "Assumption 4.3 at k = 3 as printed, σ_w² = η k^−5", SMALLER_LITERAL, _active("binary")),
+        one_run("assumption-lemma", SMALLER_TEXT, SMALLER, _active("binary")),
+        one_run("assumption-lemma-large", LARGER_TEXT, LARGER, _active("binary")),
     ),
     claim("FA-LB.7", "Lemma B.7", "Eight inductive bounds on coefficients, margins and activations.", A4, *_regimes(_lemma("binary"))),
     claim("FA-LB.23", "Lemma B.23", "ln(Tη)/4 ≤ λ ≤ 4 ln(T+1) for the features of the neuron's class.", A4, *_regimes(_growth("binary"))),
@@ -204,9 +193,9 @@ CLAIMS: tuple[Claim, ...] = (
         "Coefficients of features of the neurons' own classes agree up to a factor 1 + 204ε.",
         A4,
         *_regimes(_ratio("binary", 204)),
-        reading("o(1)", SMALLER_TEXT + "; ratio within 5 % of 1", SMALLER, _near_one("binary")),
-        reading("o(1)-large", LARGER_TEXT + "; ratio within 5 % of 1", LARGER, _near_one("binary")),
-        reading("scaling", N_TEXT + " of ratio − 1", SCALING, _sweep("ratio_excess")),
+        one_run("o(1)", SMALLER_TEXT + "; ratio within 5 % of 1", SMALLER, _near_one("binary")),
+        one_run("o(1)-large", LARGER_TEXT + "; ratio within 5 % of 1", LARGER, _near_one("binary")),
+        one_run("scaling", N_TEXT + " of ratio − 1", SCALING, _sweep("ratio_excess")),
     ),
     claim(
         "FA-LC.10",
@@ -214,17 +203,17 @@ CLAIMS: tuple[Claim, ...] = (
         "The eight inductive bounds for the k-class network.",
         A4,
         *_regimes(_lemma("fine")),
-        reading("activation, literal", "item 7 with σ_w² = η k^−5 as printed", SMALLER_LITERAL, _active("fine")),
-        reading("activation, lemma", "item 7 with σ_w = η/(6nm√d)", SMALLER, _active("fine")),
-        reading("margins", N_TEXT, SCALING, _sweep("fine_margin_gap")),
+        one_run("activation, literal", "item 7 with σ_w² = η k^−5 as printed", SMALLER_LITERAL, _active("fine")),
+        one_run("activation, lemma", "item 7 with σ_w = η/(6nm√d)", SMALLER, _active("fine")),
+        one_run("margins", N_TEXT, SCALING, _sweep("fine_margin_gap")),
     ),
     claim(
         "FA-LC.9",
         "Corollaries B.5 and C.9",
         "λ is positive for the neuron's own features and not positive for the others, at all times.",
         (),
-        reading("2-class", "§6.1's values, every step", FIG2, _signs("binary")),
-        reading("k-class", "§6.1's values, every step", FIG2, _signs("fine")),
+        one_run("2-class", "§6.1's values, every step", FIG2, _signs("binary")),
+        one_run("k-class", "§6.1's values, every step", FIG2, _signs("fine")),
     ),
     claim("FA-LC.23", "Lemma C.23", "ln(Tη)/4 ≤ λ ≤ 4 ln(T+1) for the k-class network.", A4, *_regimes(_growth("fine"))),
     claim(
@@ -233,13 +222,13 @@ CLAIMS: tuple[Claim, ...] = (
         "Own-cluster coefficients of the k-class network agree up to a factor 1 + 204k²ε.",
         A4,
         *_regimes(_ratio("fine", 204)),
-        reading("o(1)-large", LARGER_TEXT + "; ratio within 5 % of 1", LARGER, _near_one("fine")),
+        one_run("o(1)-large", LARGER_TEXT + "; ratio within 5 % of 1", LARGER, _near_one("fine")),
     ),
     claim(
         "FA-LC.25",
         "Lemma C.25",
         "√d ‖w_s − λ μ_s/‖μ_s‖²‖ = o(1) for the k-class network.",
         A4,
-        reading("scaling", N_TEXT, SCALING, _sweep("fine_deviation")),
+        one_run("scaling", N_TEXT, SCALING, _sweep("fine_deviation")),
     ),
 )

@@ -8,9 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from featscope.experiments.run import Run
+from featscope.images.catalogue import DATASETS
 from featscope.plots.style import GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
-
-TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
 
 
 def fine_labels(run: Run) -> Figure:
@@ -35,7 +34,7 @@ def fine_labels(run: Run) -> Figure:
             ax.plot(printed["radii"], 100 * np.asarray(printed[key]), "x", color=color, markersize=6)
         ax.plot([], [], "x", color=GREY, label="published, read off the plot")
         ax.set_ylim(-3, 103)
-        finish(ax, TITLES[name], "ℓ2 radius", "robust test accuracy (%)", legend=ax is axes[0, -1])
+        finish(ax, DATASETS[name].title, "ℓ2 radius", "robust test accuracy (%)", legend=ax is axes[0, -1])
     axes[0, -1].legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     return figure
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, Literal
 
-import numpy as np
 import polars as pl
 
-from featscope.claims.claim import BEND, Claim, Finding, Judge, Need, Reading, Runs, Verdict, at_least, at_most, out_of_scope
-from featscope.core.stats import Interval, wilson
+from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
+from featscope.claims.judging import at_least, at_most, out_of_scope
+from featscope.core.rules import BEND
+from featscope.core.stats import Interval
 from featscope.experiments.run import Run
 from featscope.papers.fa.certificates import verify
 from featscope.papers.fa.clusters_regimes import RegimeSpec
-
-#: the interval of a number that does not exist: on neither side of any bound
-UNKNOWN = Interval(math.nan, math.nan, math.nan)
 
 FIG2 = Need("clusters-fig2")
 FIG3 = Need("clusters-fig3")
@@ -48,65 +44,10 @@ def claim(id_: str, reference: str, statement: str, hypotheses: tuple[str, ...],
     return Claim(id_, "fa", reference, statement, hypotheses, readings)
 
 
-def reading(name: str, text: str, need: Need, judge: Judge) -> Reading:
-    """A reading that needs one run, known to its judge as `run`."""
-    return Reading(name, text, {"run": need}, readable(judge))
-
-
-def readable(judge: Judge) -> Judge:
-    """The judge with findings that are JSON: what is no finite number is null."""
-
-    def judged(runs: Runs) -> Finding:
-        found = judge(runs)
-        return replace(found, value=_plain(found.value), bound=_plain(found.bound), evidence=_plain(found.evidence))
-
-    return judged
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def scoped(run: Run, finding: Finding) -> Finding:
+def within_assumptions(run: Run, finding: Finding) -> Finding:
     """OUT_OF_SCOPE with the unmet hypotheses of the run's setting, or the finding as it is."""
     missing = run.summary["unmet"]
     return out_of_scope(missing, finding) if missing else finding
-
-
-def explained(finding: Finding, **evidence: Any) -> Finding:
-    """The finding with more evidence."""
-    return replace(finding, evidence={**finding.evidence, **evidence})
-
-
-def number(value: float | None) -> float:
-    """A number of a summary; NaN where there is none, so that no check on it holds."""
-    return math.nan if value is None else float(value)
-
-
-def worst(values: Iterable[float | None]) -> float:
-    """The largest value; NaN if one is NaN or there is none (Python's own maximum depends on where the NaN stands)."""
-    found = [number(value) for value in values]
-    return float(np.max(found)) if found else math.nan
-
-
-def counted(share: float | None, points: int) -> Interval:
-    """The Wilson interval of a share of so many points."""
-    return wilson(round(number(share) * points), points) if math.isfinite(number(share)) else UNKNOWN
-
-
-def over(value: float, scale: float) -> float:
-    """A size in units of a scale; beyond every bound if the scale is not positive, because then it measures nothing."""
-    return math.inf if scale <= 0 else value / scale
-
-
-def quotient(value: float, size: float) -> float:
-    """value ÷ size where a size of 0 is allowed."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.divide(value, size))
 
 
 def seeds(run: Run) -> list[int]:
