@@ -6,7 +6,7 @@ the inversions, FA Figure 3) name the networks that they need with :func:`traine
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,13 +14,11 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from featscope.core.errors import require
-from featscope.core.store import Folder, Json
+from featscope.core.store import Folder, Json, StoredRun, digest
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trained, Trainer, TrainingSpec, place
 from featscope.dynamics.schedules import Ramp, Schedule
-from featscope.experiments.run import Run
-from featscope.experiments.spec import Experiment, Spec
-from featscope.experiments.spec import run as run_experiment
+from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.datasets import ImageBatch, Split, load
 from featscope.images.groupings import grouping
 from featscope.nets.classifier import ImageClassifier
@@ -112,7 +110,7 @@ def run(spec: ImageNetwork, folder: Folder) -> Json:
 class Network:
     """A trained network of one seed, read from its run."""
 
-    run: Run
+    run: StoredRun
     spec: ImageNetwork
     seed: int
 
@@ -150,16 +148,36 @@ class Network:
         return net.eval()
 
 
+def request_of(spec: ImageNetwork, seed: int) -> Request:
+    """The run that trains the network of this spec and seed alone."""
+    return Request(EXPERIMENT, spec.replace(seeds=(seed,)))
+
+
+def networks_needed(networks: Iterable[tuple[ImageNetwork, int]]) -> dict[str, Request]:
+    """What an experiment that reads these networks says it needs."""
+    wanted = [request_of(spec, seed) for spec, seed in networks]
+    return {digest(request.identity): request for request in wanted}
+
+
 def trained(spec: ImageNetwork, seed: int, folder: Folder) -> Network:
-    """The network of this spec and seed from the store that ``folder`` is in, trained there if nobody has; a network that another process trains is waited for."""
-    single = spec.replace(seeds=(seed,))
-    return Network(run_experiment(EXPERIMENT, single, folder.store, folder.progress, wait=True), single, seed)
+    """The network of this spec and seed, which the experiment has said it needs."""
+    wanted = request_of(spec, seed)
+    return Network(folder.needed[digest(wanted.identity)], spec.replace(seeds=(seed,)), seed)
+
+
+def methods(spec: ImageNetwork, adversarial: TrainingSpec) -> dict[str, ImageNetwork]:
+    """The network of ``spec`` under its own training, and the same under ``adversarial``."""
+    return {"standard": spec, "adversarial": spec.replace(training=adversarial)}
+
+
+def both_needed(spec: ImageNetwork, adversarial: TrainingSpec, seeds: Sequence[int]) -> dict[str, Request]:
+    """The networks of both trainings for each seed, as what is needed."""
+    return networks_needed((s, seed) for s in methods(spec, adversarial).values() for seed in seeds)
 
 
 def both(spec: ImageNetwork, adversarial: TrainingSpec, seeds: Sequence[int], folder: Folder) -> dict[str, list[Network]]:
-    """For each seed the network of ``spec`` under its own training, and the same under ``adversarial``."""
-    other = spec.replace(training=adversarial)
-    return {name: [trained(s, seed, folder) for seed in seeds] for name, s in (("standard", spec), ("adversarial", other))}
+    """The networks of both trainings, a list over seeds each."""
+    return {name: [trained(s, seed, folder) for seed in seeds] for name, s in methods(spec, adversarial).items()}
 
 
 EXPERIMENT = Experiment(

@@ -23,9 +23,18 @@ from featscope.core.stats import mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import TrainingSpec
-from featscope.experiments.image_network import ADVERSARIAL, CIFAR_ADVERSARIAL, CIFAR_NET, CIFAR_STANDARD, ImageNetwork, Network, both
+from featscope.experiments.image_network import (
+    ADVERSARIAL,
+    CIFAR_ADVERSARIAL,
+    CIFAR_NET,
+    CIFAR_STANDARD,
+    ImageNetwork,
+    Network,
+    both,
+    both_needed,
+)
 from featscope.experiments.image_training import as_fact
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.datasets import load
 from featscope.nets.classifier import REPRESENTATION, ImageClassifier, Representation
 from featscope.nets.fold import fold
@@ -223,6 +232,15 @@ def tables(rows: Rows, seeds: Sequence[int], pairs: Sequence[tuple[int, int]]) -
     return found
 
 
+def needed(spec: ImageFeatureAttacks) -> Mapping[str, Request]:
+    """The networks of both trainings for every data set and seed."""
+    found: dict[str, Request] = {}
+    for name in spec.datasets:
+        task = getattr(spec, name)
+        found |= both_needed(task.network, task.adversarial, spec.seeds)
+    return found
+
+
 def run(spec: ImageFeatureAttacks, folder: Folder) -> Json:
     """Table 2 with intervals over seeds, the controls beside it, and what is printed."""
     found: Json = {}
@@ -254,5 +272,6 @@ EXPERIMENTS = (
         takes={"quick": "1 min", "cpu": "3 min, and 25 min for networks that other experiments share", "paper": "not measured; a GPU job"},
         revision=2,
         needs_data=("mnist", "cifar10"),
+        needs=needed,
     ),
 )

@@ -18,9 +18,9 @@ from featscope.core.stats import mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import TrainingSpec, accuracy, robust_accuracy
-from featscope.experiments.image_network import ADVERSARIAL, ImageNetwork, Network, both, images
+from featscope.experiments.image_network import ADVERSARIAL, ImageNetwork, Network, both, both_needed, images
 from featscope.experiments.image_training import as_fact
-from featscope.experiments.spec import Experiment, Spec, refuse_unused
+from featscope.experiments.spec import Experiment, Request, Spec, refuse_unused
 from featscope.features.accuracy import feature_accuracy
 from featscope.features.invert import InversionSpec, Inverted, invert
 from featscope.images.datasets import ImageBatch, load
@@ -166,6 +166,11 @@ def _tested(spec: ImageFeatures, folder: Folder, method: str, network: Network, 
     return row
 
 
+def needed(spec: ImageFeatures) -> Mapping[str, Request]:
+    """The networks of both trainings for every seed."""
+    return both_needed(spec.network, spec.adversarial, spec.seeds)
+
+
 def run(spec: ImageFeatures, folder: Folder) -> Json:
     """Reconstructions of each seed, read by the networks of that seed and of the next; the four cells beside the printed ones."""
     # Every seed is reconstructed first: that needs its own two networks only, while others may still be trained elsewhere.
@@ -233,5 +238,6 @@ EXPERIMENTS = (
         takes={"quick": "1 min", "cpu": "7 min, and 26 min for its six networks", "paper": "not measured; a GPU job"},
         revision=2,
         needs_data=("mnist",),
+        needs=needed,
     ),
 )

@@ -15,9 +15,9 @@ from pydantic import Field, field_validator
 from featscope.core.errors import require
 from featscope.core.stats import mean_interval
 from featscope.core.store import Folder, Json, Rows
-from featscope.experiments.image_network import Network, both, images
+from featscope.experiments.image_network import ImageNetwork, Network, both, both_needed, images
 from featscope.experiments.image_training import as_fact
-from featscope.experiments.spec import Experiment, refuse_unused
+from featscope.experiments.spec import Experiment, Request, refuse_unused
 from featscope.features.invert import InversionSpec, Start, invert
 from featscope.images.datasets import load
 from featscope.papers.at.image_features import INVERSION, METHODS, PAPER, QUICK, SETS, References, pairs, read_sets, readers
@@ -82,11 +82,23 @@ def _role(reader: str, name: str) -> str:
     return "own" if SETS[name] == method else "other"
 
 
+def _of_width(spec: ImageInversion, width: int) -> ImageNetwork:
+    return spec.network.replace(net=spec.network.net.replace(width=width))
+
+
+def needed(spec: ImageInversion) -> Mapping[str, Request]:
+    """The networks of both trainings for every width and seed."""
+    found: dict[str, Request] = {}
+    for width in spec.widths:
+        found |= both_needed(_of_width(spec, width), spec.adversarial, spec.seeds)
+    return found
+
+
 def run(spec: ImageInversion, folder: Folder) -> Json:
     """All cells for every pair of reference and fresh networks; means over the pairs."""
     cells: dict[tuple[Any, ...], list[Rows]] = {}
     for width in spec.widths:
-        nets = both(spec.network.replace(net=spec.network.net.replace(width=width)), spec.adversarial, spec.seeds, folder)
+        nets = both(_of_width(spec, width), spec.adversarial, spec.seeds, folder)
         by_seed = {seed: {method: nets[method][i] for method in METHODS} for i, seed in enumerate(spec.seeds)}
         for (seed, other), layer, start in product(pairs(spec.seeds), spec.layers, spec.starts):
             where = {"width": width, "layer": layer, "start": start}
@@ -129,5 +141,6 @@ EXPERIMENTS = (
             "paper": "not measured; a GPU job",
         },
         needs_data=("mnist",),
+        needs=needed,
     ),
 )

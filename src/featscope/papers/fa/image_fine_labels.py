@@ -33,10 +33,9 @@ from featscope.core.stats import mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec
-from featscope.experiments.image_network import CIFAR_NET, CIFAR_STANDARD, ImageNetwork, trained
+from featscope.experiments.image_network import CIFAR_NET, CIFAR_STANDARD, ImageNetwork, networks_needed, trained
 from featscope.experiments.image_training import as_fact
-from featscope.experiments.spec import Experiment, Spec
-from featscope.experiments.spec import run as run_experiment
+from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.datasets import ImageBatch, load
 from featscope.images.groupings import Grouping, grouping
 from featscope.nets.fold import fold
@@ -308,12 +307,19 @@ def _summary(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> Json:
     }
 
 
+def needed(spec: ImageFineLabels) -> Mapping[str, Request]:
+    """A run of each data set, or the networks of a single one."""
+    if len(spec.datasets) > 1:
+        return {name: Request(EXPERIMENT, spec.replace(datasets=(name,))) for name in spec.datasets}
+    return networks_needed((network, seed) for network in spec.networks(spec.datasets[0]).values() for seed in spec.seeds)
+
+
 def run(spec: ImageFineLabels, folder: Folder) -> Json:
     """Curves of both networks for each seed, with the area between them and its interval over seeds; several data sets are gathered from a run of each."""
     found: Json = {}
     if len(spec.datasets) > 1:
         for name in spec.datasets:
-            single = run_experiment(EXPERIMENT, spec.replace(datasets=(name,)), folder.store, folder.progress, wait=True)
+            single = folder.needed[name]
             for part in single.rows["part"].unique(maintain_order=True):
                 folder.add(part, single.part(part).to_dicts())
             found |= single.summary["datasets"]
@@ -335,5 +341,6 @@ EXPERIMENT = Experiment(
     takes={"quick": "1 min", "cpu": "25 min, and 12 min for networks that other experiments share", "paper": "not measured; a GPU job"},
     revision=2,
     needs_data=("mnist", "cifar10"),
+    needs=needed,
 )
 EXPERIMENTS = (EXPERIMENT,)
