@@ -18,7 +18,7 @@ from featscope.experiments.spec import Experiment
 #: rooms of the package, in the order of the ledger
 PAPERS = ("at", "fa", "cgro", "ep")
 #: experiments whose runs several papers read
-SHARED = ("featscope.experiments.image_network", "featscope.papers.ep.packing")
+SHARED = ("featscope.experiments.image_network", "featscope.experiments.packing")
 GROUP = "featscope.papers"
 
 
