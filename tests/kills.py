@@ -289,7 +289,14 @@ def main(name: str, trials: int, folder: Path) -> dict[str, object]:
         codes = [kept, *([] if kept else [alone(disturbed(scenario, place, None), log)])]
         if any(codes) or not same(scenario, place, result, expected, log):
             lost.append({"moment": last, "codes": codes, "log": log.read_text()[-600:]})
-    return {"scenario": name, "moments": moments, "tried": trials, "killed": killed, "lost": lost, "together": together(scenario, folder, expected)}
+    return {
+        "scenario": name,
+        "moments": moments,
+        "tried": trials,
+        "killed": killed,
+        "lost": lost,
+        "together": together(scenario, folder, expected),
+    }
 
 
 def same(scenario: Scenario, place: Path, result: Path, expected: str, log: Path) -> bool:
@@ -314,6 +321,9 @@ if __name__ == "__main__":
         home = Path(sys.argv[2]).resolve() / chosen.replace(" ", "-")
         home.mkdir(parents=True)
         line = home / "line.json"
-        if alone(lambda home=home, line=line, chosen=chosen: line.write_text(json.dumps(main(chosen, int(sys.argv[1]), home))) and None, home / "said"):
+        if alone(
+            lambda home=home, line=line, chosen=chosen: line.write_text(json.dumps(main(chosen, int(sys.argv[1]), home))) and None,
+            home / "said",
+        ):
             sys.exit((home / "said").read_text())
         print(line.read_text(), flush=True)

@@ -3,6 +3,7 @@
 The short form runs with all tests; `make test-faults` sets FEATSCOPE_FAULTS to the number of kills for each command (docs/testing-faults.md).
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -114,7 +115,14 @@ class Moments:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, last: int, raising: Callable[[], BaseException] = Killed) -> None:
         self.seen, self.last, self.raising = 0, last, raising
-        for owner, name in ((Path, "rename"), (Path, "replace"), (Path, "mkdir"), (Path, "unlink"), (shutil, "rmtree"), (stores, "write_bytes")):
+        for owner, name in (
+            (Path, "rename"),
+            (Path, "replace"),
+            (Path, "mkdir"),
+            (Path, "unlink"),
+            (shutil, "rmtree"),
+            (stores, "write_bytes"),
+        ):
             monkeypatch.setattr(owner, name, self.counted(getattr(owner, name)))
 
     def counted(self, function: Callable[..., object]) -> Callable[..., object]:
@@ -132,10 +140,8 @@ def until_done(work: Callable[[], object], raising: Callable[[], BaseException] 
     for last in range(1, 200):
         with pytest.MonkeyPatch.context() as patch:
             moments = Moments(patch, last, raising)
-            try:
+            with contextlib.suppress(Killed, OSError):
                 work()
-            except (Killed, OSError):
-                pass
             ended = moments.seen < last
         yield
         if ended:
@@ -265,13 +271,12 @@ def test_a_file_in_the_place_of_a_folder_is_one_line(whole: Run, tmp_path: Path,
 # -- truncated files --------------------------------------------------------------------------------------------------------------
 
 
-def truncations(folder: Path) -> Iterator[Path]:
+def truncations(folder: Path, spare: Path) -> Iterator[Path]:
     """Every file below, cut in half, then emptied, then gone; the folder is as it was between."""
-    spare = folder.with_name(folder.name + ".spare")
     shutil.copytree(folder, spare)
-    for name in sorted(str(p.relative_to(folder)) for p in spare.rglob("*") if p.is_file()):
+    for name in sorted(str(p.relative_to(spare)) for p in spare.rglob("*") if p.is_file()):
         for keep in (lambda data: data[: len(data) // 2], lambda data: b"", None):
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(spare, folder)
             if keep is None:
                 (folder / name).unlink()
@@ -282,7 +287,7 @@ def truncations(folder: Path) -> Iterator[Path]:
 
 def test_a_damaged_finished_run_is_made_again(whole: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     expected, tried = content(whole), 0
-    for damaged in truncations(whole.path):
+    for damaged in truncations(whole.path, tmp_path / "spare"):
         tried += 1
         assert invoke(command(tmp_path / "whole")) == 0, damaged
         assert content(only(tmp_path / "whole")) == expected, damaged
@@ -297,11 +302,10 @@ def test_a_damaged_part_of_an_unfinished_run_is_made_again(whole: Run, tmp_path:
     with store.write(who, stores.Silent()) as folder:
         toy(Spec(), folder)
     tried = 0
-    for damaged in truncations(folder.partial):
+    for damaged in truncations(folder.partial, tmp_path / "spare"):
         tried += 1
         assert content(specs.run(TOY, Spec(), store)) == content(whole), damaged
         shutil.rmtree(folder.place)
-        folder.partial.mkdir(exist_ok=True)
     assert tried >= 18
 
 
@@ -355,7 +359,9 @@ def test_a_damaged_ledger_is_written_again(tmp_path: Path, monkeypatch: pytest.M
         assert path.read_text() == before
 
 
-def test_damaged_data_names_the_command_that_mends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_data_names_the_command_that_mends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     described, arrays = files.small(MNIST)
     monkeypatch.setitem(DATASETS, "mnist", described)
     source = files.write_files(tmp_path / "official", files.official_files(MNIST, arrays))
@@ -364,7 +370,7 @@ def test_damaged_data_names_the_command_that_mends_it(tmp_path: Path, monkeypatc
     place = tmp_path / "data" / "mnist"
     whole = {p.name: p.read_bytes() for p in place.iterdir()}
     tried = 0
-    for damaged in truncations(place):
+    for damaged in truncations(place, tmp_path / "spare"):
         tried += 1
         capsys.readouterr()
         code = invoke(["data", "verify", "mnist", "--data", str(tmp_path / "data")])

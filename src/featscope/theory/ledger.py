@@ -132,8 +132,8 @@ def make_runs(plans: Sequence[tuple[str, Spec]], store: Store, progress: Progres
             on_run(run(experiment(name), spec, store, progress))
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_follow_parent) as pool:
-        waiting = [pool.submit(_job, name, spec, store.root) for name, spec in plans]
         try:
+            waiting = [pool.submit(_job, name, spec, store.root) for name, spec in plans]
             for done, future in enumerate(as_completed(waiting), start=1):
                 on_run(Run(future.result()))
                 progress.report("runs", done, len(plans), {})
