@@ -423,6 +423,9 @@ def test_readout_slope_is_tight_for_one_class_against_silence() -> None:
     low = certified_radii(net, signs, tensor([[1.0, 1.0]]), tensor([1.0]), torch.tensor([0]), tensor([9.0]))
     assert_sound(low, tensor([7 / 5]))
     assert_tight(low, tensor([7 / 5]))
+    # A cluster of the other class says nothing about the point, but the slope still does.
+    foreign = certified_radii(MultiClass(net.w[1:3]), signs, tensor([[1.0, 1.0]]), tensor([1.0]), torch.tensor([1]), tensor([9.0]))
+    assert_tight(foreign, tensor([7 / 5]))
 
 
 # --- no classifier at all ------------------------------------------------------------------------------------------------------------------
