@@ -33,7 +33,7 @@ def start(
         for p in PROPERTIES
         if (p, i) not in absent
     ]
-    facts = {p: {"bound": 1.0, "max": value, "mean": 0.5, "min": 0.5, "failures": 0} for p in PROPERTIES}
+    facts = {p: {"bound": 1.0, "max": value, "mean": 0.5, "min": 0.25, "failures": 0} for p in PROPERTIES}
     summary = {"properties": facts, "failure_bound": stated, "unmet": list(unmet), "setting": SETTING | setting}
     return made("clusters-properties", {"draws": rows}, summary)
 
@@ -93,6 +93,8 @@ def _norms() -> Entry:
     more = (
         _case(start({"A.10 w": range(60)} | spoil, **wide), "HOLDS", 0.6, bound),
         _case(start({"A.10 b": range(90)} | spoil, **wide), "FAILS", 0.9, bound),
+        # ln d = 1.8, where the square is not the double
+        _case(start({"A.10 b": range(40)} | spoil, m=4, d=math.exp(1.8)), "HOLDS", 0.4, 16 * math.exp(-3.24) + 1 / 32),
         _case(start({"A.10 b": range(1)} | spoil, m=2, d=1e9), "HOLDS", 0.01, 0.25),
     )
     return Table(table.holds, table.fails, table.at_bound, table.bad_seed, table.nan, (*table.more, *more))

@@ -237,7 +237,7 @@ def _talk_weights() -> Entry:
 
 def points(key: str, *by_seed: Sequence[float], unmet: Sequence[str] = (), **law: Any) -> Run:
     """Radii of test points by seed; the other networks' and attacks' radii say the opposite of everything."""
-    other = {"binary_exact": 1e6, "fine_certified": 0.0, "binary_own_loss": 1.0, "fine_readout": 1.0, "fine_own_loss": 1.0}
+    other = {"binary_exact": 1e6, "fine_certified": 0.0, "binary_own_loss": 1.0, "fine_readout": 1.0, "fine_own_loss": 1.5}
     parts = {
         f"radii-{s}": [{"seed": float(s), "point": i, **other, key: r} for i, r in enumerate(radii)] for s, radii in enumerate(by_seed)
     }

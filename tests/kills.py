@@ -24,7 +24,7 @@ import torch
 
 import image_files as files
 from featscope import cli
-from featscope.claims import ledger
+from featscope.claims.registry import claims
 from featscope.core import store as stores
 from featscope.dynamics import image_training as epochs
 from featscope.dynamics import trajectory
@@ -150,9 +150,9 @@ def inversion(folder: Path) -> Scenario:
 
 
 def checking(folder: Path) -> Scenario:
-    chosen = {name: ledger.CLAIMS[name] for name in CHECKED}
-    ledger.CLAIMS.clear()
-    ledger.CLAIMS.update(chosen)
+    chosen = {name: claims()[name] for name in CHECKED}
+    claims().clear()
+    claims().update(chosen)
     return Scenario(lambda runs: ["check", "-p", "quick", "-j", "1", "--out", str(runs)], ledger_in)
 
 

@@ -3,6 +3,7 @@
 The short form runs with all tests; `make test-faults` sets FEATSCOPE_FAULTS to the number of kills for each command (docs/testing-faults.md).
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -27,7 +28,6 @@ from featscope.core.store import Folder, Part, Run, Store, find_runs
 from featscope.dynamics import trajectory as loop
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments import spec as specs
-from featscope.experiments.registry import EXPERIMENTS
 from featscope.experiments.spec import Experiment, Spec
 from featscope.images import datasets
 from featscope.images.catalogue import DATASETS, MNIST
@@ -139,10 +139,8 @@ def until_done(work: Callable[[], object], raising: Callable[[], BaseException] 
     for last in range(1, 200):
         with pytest.MonkeyPatch.context() as patch:
             moments = Moments(patch, last, raising)
-            try:
+            with contextlib.suppress(Killed, OSError):
                 work()
-            except (Killed, OSError):
-                pass
             ended = moments.seen < last
         yield
         if ended:
@@ -272,13 +270,12 @@ def test_a_file_in_the_place_of_a_folder_is_one_line(whole: Run, tmp_path: Path,
 # -- truncated files --------------------------------------------------------------------------------------------------------------
 
 
-def truncations(folder: Path) -> Iterator[Path]:
+def truncations(folder: Path, spare: Path) -> Iterator[Path]:
     """Every file below, cut in half, then emptied, then gone; the folder is as it was between."""
-    spare = folder.with_name(folder.name + ".spare")
     shutil.copytree(folder, spare)
-    for name in sorted(str(p.relative_to(folder)) for p in spare.rglob("*") if p.is_file()):
+    for name in sorted(str(p.relative_to(spare)) for p in spare.rglob("*") if p.is_file()):
         for keep in (lambda data: data[: len(data) // 2], lambda data: b"", None):
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(spare, folder)
             if keep is None:
                 (folder / name).unlink()
@@ -289,7 +286,7 @@ def truncations(folder: Path) -> Iterator[Path]:
 
 def test_a_damaged_finished_run_is_made_again(whole: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     expected, tried = content(whole), 0
-    for damaged in truncations(whole.path):
+    for damaged in truncations(whole.path, tmp_path / "spare"):
         tried += 1
         assert invoke(command(tmp_path / "whole")) == 0, damaged
         assert content(only(tmp_path / "whole")) == expected, damaged
@@ -304,11 +301,10 @@ def test_a_damaged_part_of_an_unfinished_run_is_made_again(whole: Run, tmp_path:
     with store.write(who, stores.Silent()) as folder:
         toy(Spec(), folder)
     tried = 0
-    for damaged in truncations(folder.partial):
+    for damaged in truncations(folder.partial, tmp_path / "spare"):
         tried += 1
         assert content(specs.run(TOY, Spec(), store)) == content(whole), damaged
         shutil.rmtree(folder.place)
-        folder.partial.mkdir(exist_ok=True)
     assert tried >= 18
 
 
@@ -373,7 +369,7 @@ def test_damaged_data_names_the_command_that_mends_it(
     place = tmp_path / "data" / "mnist"
     whole = {p.name: p.read_bytes() for p in place.iterdir()}
     tried = 0
-    for damaged in truncations(place):
+    for damaged in truncations(place, tmp_path / "spare"):
         tried += 1
         capsys.readouterr()
         code = invoke(["data", "verify", "mnist", "--data", str(tmp_path / "data")])

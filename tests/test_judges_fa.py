@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from featscope.claims.ledger import CLAIMS
+from featscope.claims.registry import claims
 from judge_rows_fa_embeddings import SPOILED as SPOILED_HEAD
 from judge_rows_fa_embeddings import heads
 from judge_rows_fa_figures import fig3
@@ -15,7 +15,7 @@ from judging import finding
 
 
 def needs(claim: str, name: str) -> tuple[str, dict[str, object]]:
-    need = next(r for r in CLAIMS[claim].readings if r.name == name).needs["run"]
+    need = next(r for r in claims()[claim].readings if r.name == name).needs["run"]
     return need.experiment, dict(need.overrides)
 
 
@@ -62,6 +62,15 @@ def test_a_radius_at_which_no_classifier_is_robust_is_noted() -> None:
     # 2(1+c)√(d/k) is above √(d/2) for k = 4 and c = 3, below it for k = 100 and c = 1: 4√(d/100) < √(d/2)
     assert "no classifier" in finding("FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0], **LAW)}).evidence["note"]
     assert "note" not in finding("FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0], k=100, d=200)}).evidence
+
+
+def test_radii_are_summarised_by_their_medians() -> None:
+    found = finding("FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0, 2.0, 9.0], **LAW)}).evidence
+    assert found["median_exact"] == 2.0
+    # √(100/2), half the distance of two centres
+    assert ", 7.1, " in found["note"]
+    run = points("fine_certified", [3.0, 4.0, 9.0], **LAW)
+    assert finding("FA-T4.7", "paper/robust", {"run": run}).evidence["medians"] == {"certified": 4.0, "readout": 1.0, "own_loss": 1.5}
 
 
 def test_findings_name_what_is_not_met() -> None:
@@ -142,5 +151,7 @@ def test_sweeps_show_their_rows() -> None:
 
 
 def test_first_steps_show_activation_before_and_after() -> None:
-    assert set(finding("FA-LB.1", "paper", {"run": start({})}).evidence["activation"]) == {"after", "least", "before"}
+    found = finding("FA-LB.1", "paper", {"run": start({})}).evidence
+    assert found["activation"] == {"after": 0.5, "least": 0.25, "before": 0.5}
+    assert found["properties"] == {"B.1": {"bound": 1.0, "max": 2.0, "mean": 0.5, "failures": 0}}
     assert set(finding("FA-LC.5", "paper", {"run": start({})}).evidence["activation"]) == {"after", "least"}

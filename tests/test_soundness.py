@@ -145,6 +145,8 @@ def test_exact_radii_where_pieces_degenerate(w: list, b: list, a: list, x: list,
     assert bool(found.exact[0])
     assert float(found.lower[0]) == pytest.approx(radius, rel=1e-9, abs=1e-12)
     assert float(found.upper[0]) == pytest.approx(radius, rel=1e-6, abs=1e-9)
+    proof = verify(*(t.numpy() for t in (*net, tensor([x]), tensor([float(y)]), found.delta, found.certificate)))
+    assert radius == 0 or proof.settled(1e-5)[0]
     if 0 < radius < math.inf:
         value = rational_f(net, tensor(x) + found.delta[0])
         assert value <= 0 if y > 0 else value > 0
@@ -423,6 +425,9 @@ def test_readout_slope_is_tight_for_one_class_against_silence() -> None:
     low = certified_radii(net, signs, tensor([[1.0, 1.0]]), tensor([1.0]), torch.tensor([0]), tensor([9.0]))
     assert_sound(low, tensor([7 / 5]))
     assert_tight(low, tensor([7 / 5]))
+    # A cluster of the other class says nothing about the point, but the slope still does.
+    foreign = certified_radii(MultiClass(net.w[1:3]), signs, tensor([[1.0, 1.0]]), tensor([1.0]), torch.tensor([1]), tensor([9.0]))
+    assert_tight(foreign, tensor([7 / 5]))
 
 
 # --- no classifier at all ------------------------------------------------------------------------------------------------------------------
@@ -443,7 +448,7 @@ def test_no_classifier_beats_the_matching(norm: str, classes: int) -> None:
         rng = np.random.default_rng(seed)
         x, y = rng.integers(0, 3, (7, 2)) / 2, rng.integers(0, classes, 7)
         apart = np.linalg.norm(x[:, None] - x[None], ord=p, axis=-1)
-        for eps in (0.0, 0.25, 0.4):
+        for eps in (0.0, 0.25, 0.33, 0.4):
             true = most_robust(apart, y.tolist(), eps)
             found = conflict(torch.from_numpy(x), torch.from_numpy(y), norm, eps)
             assert found.bound >= true - 1e-12

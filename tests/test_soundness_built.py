@@ -128,6 +128,8 @@ def test_perturbations_that_leave_the_cube_are_clamped_back() -> None:
         far = built.graph(tensor([[-5.0, 1.0], [0.0, 7.0], [6.0, -3.0]]))[:, 0]
         torch.testing.assert_close(far, tensor([1.0, 1.0, -1.0]), rtol=0, atol=1e-9)
         assert_tight(built.certificate(), least_on_balls(built, 21))
+        narrow = memorising_network(tensor([[0.0, 1.0], [1.0, 0.0]]), tensor([1.0, -1.0]), 0.02, 0.1, kind)
+        torch.testing.assert_close(narrow.graph(tensor([[-5.0, 7.0], [1.0, -3.0]]))[:, 0], tensor([1.0, -1.0]), rtol=0, atol=1e-9)
 
 
 def test_f_s_keeps_the_clamped_clean_value_away_from_the_points() -> None:

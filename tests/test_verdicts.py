@@ -27,7 +27,7 @@ from featscope.claims.judging import (
     steepest,
     vacuous,
 )
-from featscope.claims.ledger import CLAIMS, entry, unmet_conditions
+from featscope.claims.registry import claims, entry, unmet_conditions
 from featscope.core import conditions
 from featscope.core.conditions import Condition, unmet
 from featscope.core.stats import NOTHING, Interval
@@ -219,7 +219,7 @@ def _with_law(run, *met: bool):
 
 
 def test_a_line_of_the_ledger_names_what_is_not_met() -> None:
-    claim = CLAIMS["CG-T4.1"]
+    claim = claims()["CG-T4.1"]
     reading = next(r for r in claim.readings if r.name == "N≪N*")
     run = _with_law(samples(0.5, 0.5, 0.5, critical=100.0)["run"], True, False)
     assert unmet_conditions(run) == ["condition 1: 1 against 3"]
@@ -232,7 +232,7 @@ def test_a_line_of_the_ledger_names_what_is_not_met() -> None:
 
 
 def test_what_two_runs_both_miss_is_told_once_and_nothing_where_all_is_met() -> None:
-    claim = CLAIMS["CG-T4.1"]
+    claim = claims()["CG-T4.1"]
     reading = next(r for r in claim.readings if r.name == "N=poly")
     missed = {label: _with_law(samples(0.5, 0.5, 0.5, critical=1e9)["run"], False, True) for label in ("run", "beside")}
     line = entry(claim, reading, missed)
