@@ -11,6 +11,7 @@ from torch import Tensor
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
 from featscope.core.linearise import Model, linearise
+from featscope.core.signs import two_logits
 
 
 def linear_target(x: Tensor) -> Tensor:
@@ -18,7 +19,7 @@ def linear_target(x: Tensor) -> Tensor:
     along = x[..., 0]
     found = along.abs().argmax(-1, keepdim=True)
     g = along.gather(-1, found)[..., 0]
-    return torch.stack([-g / 2, g / 2], -1)
+    return two_logits(g)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,16 @@ import polars as pl
 from featscope.claims.claim import Finding, Runs, plain
 from featscope.claims.judging import at_least, every, exactly, fitted, largest, reaches, smallest
 from featscope.core.rules import BEND
+from featscope.experiments.packing import Count, ListedLaw, Packing
 
 
 def rate(runs: Runs) -> tuple[list[float], list[float], float, float]:
     """D, the least number of parameters, and δ, μ of the count at the largest δ and the μ nearest to .1."""
     run = runs["run"]
-    delta, mu = run.summary["delta"], run.summary["mu"]
-    rows = run.part("count").filter((pl.col("delta") == delta) & (pl.col("mu") == mu)).sort("D")
-    return [float(v) for v in rows["D"]], rows["needed"].to_list(), delta, mu
+    spec = Packing.of(run)
+    delta, mu = spec.shown_delta, spec.shown_mu
+    rows = run.part("count").filter((pl.col(Count.delta) == delta) & (pl.col(Count.mu) == mu)).sort(Count.D)
+    return [float(v) for v in rows[Count.D]], rows[Count.needed].to_list(), delta, mu
 
 
 def exponential(runs: Runs) -> Finding:
@@ -39,11 +41,12 @@ def exponential(runs: Runs) -> Finding:
 def law_holds(runs: Runs) -> Finding:
     """The packing satisfies Assumption 5.1 and its clean classifier is fragile: listed in full for small D."""
     rows = runs["run"].part("law")
-    close = smallest(pl.concat([rows[f"separation_{norm}"] / (2 * rows["radius"]) for norm in ("Linf", "L2")]))
+    apart = [rows[column].rename("apart") for column in (ListedLaw.separation_Linf, ListedLaw.separation_L2)]
+    close = smallest(pl.concat([distance / (2 * rows[ListedLaw.radius]) for distance in apart]))
     return every(
         {
             "separation over 2δ": reaches(close, 1.0),
-            "clean error of x_D > ½": exactly(largest(rows["clean_error"]), 0.0),
-            "robust error of x_D > ½": reaches(smallest(rows["linear_robust_error"]), 0.5),
+            "clean error of x_D > ½": exactly(largest(rows[ListedLaw.clean_error]), 0.0),
+            "robust error of x_D > ½": reaches(smallest(rows[ListedLaw.linear_robust_error]), 0.5),
         }
     )

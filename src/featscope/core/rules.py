@@ -6,6 +6,10 @@ MUCH = 10.0
 SMALL = 0.05
 #: equality of two routes to one number in float64.
 SAME = 1e-9
+#: a certified margin of a built network counts from this on: far above its rounding.
+PROVEN_MARGIN = 1e-6
+#: a slope measured by differences of two values may exceed its bound by this share, because the values are rounded.
+ROUNDED_SLOPE = 1e-6
 #: O(f) and Θ(f) at one finite setting: the ratio to f is at most this (and at least its inverse).
 CONSTANT = 3.0
 #: an exponent fitted over a finite sweep may miss its prediction by this much, because logarithms bend the line.

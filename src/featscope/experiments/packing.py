@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -13,12 +13,19 @@ from torch import Tensor, nn
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
+from featscope.core.columns import Columns, column
+from featscope.core.signs import label_index, share, two_logits
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import PackingLaw
-from featscope.nets.built.counting import packing_sites, parameters_needed, parameters_needed_at_depth, shattered_share
-from featscope.nets.built.robust import cgro_parameters, opposite_distance
+from featscope.nets.built.counting import (
+    packing_sites,
+    parameters_needed,
+    parameters_needed_at_depth,
+    shattered_share,
+)
+from featscope.nets.built.robust import HALFSPACE_PARAMETERS, cgro_parameters, opposite_distance
 
 Row = dict[str, Any]
 
@@ -32,20 +39,71 @@ class Packing(Spec):
     }
 
     seeds: tuple[int, ...] = (0,)
-    dimensions: tuple[int, ...] = Field(default=(8, 16, 24, 32, 48, 64, 96, 128), description="D of the count")
+    dimensions: tuple[int, ...] = Field(
+        default=(8, 16, 24, 32, 48, 64, 96, 128), description="D of the count"
+    )
     deltas: tuple[float, ...] = Field(default=(0.2, 0.1, 0.01), description="δ of the count")
     mus: tuple[float, ...] = Field(default=(0.0, 0.05, 0.1, 0.2), description="robust error μ")
     fixed_depth: int = Field(default=3, ge=1)
-    listed: tuple[int, ...] = Field(default=(2, 3, 4, 5), description="D whose whole support is listed and checked")
+    listed: tuple[int, ...] = Field(
+        default=(2, 3, 4, 5), description="D whose whole support is listed and checked"
+    )
     n: int = Field(default=100, ge=1, description="N of the comparison with f_S")
     train_dimensions: tuple[int, ...] = Field(default=(2, 3, 4), description="D of the illustration")
     widths: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)
     train_steps: int = Field(default=1000, ge=1)
 
+    @property
+    def shown_delta(self) -> float:
+        """The δ that summaries, figures and claims show: the largest."""
+        return max(self.deltas)
 
-def shown_mu(mus: Sequence[float]) -> float:
-    """The μ that summaries, figures and claims show: the one nearest to .1."""
-    return min(mus, key=lambda mu: abs(mu - 0.1))
+    @property
+    def shown_mu(self) -> float:
+        """The μ that summaries, figures and claims show: the one nearest to .1."""
+        return min(self.mus, key=lambda mu: abs(mu - 0.1))
+
+    def listed_law(self, dim: int) -> PackingLaw:
+        """The law whose support is listed."""
+        return PackingLaw(D=dim, label_seed=self.seeds[0])
+
+    def trained_law(self, dim: int) -> PackingLaw:
+        """The law of the illustration, with more room between the balls."""
+        return PackingLaw(D=dim, delta_share=0.6, shift_share=1 / 3, label_seed=self.seeds[0])
+
+
+class Count(Columns):
+    """The least number of parameters for each D, δ and μ."""
+
+    D = column("dimension")
+    delta = column("radius δ")
+    mu = column("robust error μ that is allowed")
+    log10_sites = column("log10 of the number of sites")
+    vc_share = column("share of the sites that must be shattered at μ")
+    needed = column("least number of parameters by VC counting")
+    needed_fixed_depth = column("the same at the fixed depth")
+    cgro = column("parameters of f_S in ℓ∞ for N points")
+
+
+class ListedLaw(Columns):
+    """One packing whose support is listed in full."""
+
+    D = column("dimension")
+    sites = column("points of the support")
+    radius = column("δ")
+    separation_Linf = column("least ℓ∞ distance of opposite points")
+    separation_L2 = column("least ℓ2 distance of opposite points")
+    clean_error = column("error of the classifier x_D > ½")
+    linear_robust_error = column("its robust error at radius δ")
+
+
+class Illustration(Columns):
+    """One network that Adam trained."""
+
+    D = column("dimension")
+    hidden = column("hidden layers")
+    width = column("neurons a layer")
+    robust_train = column("robust training accuracy under PGD, ℓ∞")
 
 
 def count_rows(spec: Packing) -> list[Row]:
@@ -55,11 +113,16 @@ def count_rows(spec: Packing) -> list[Row]:
         for delta in spec.deltas:
             for mu in spec.mus:
                 sites = packing_sites(dim, delta)
-                row: Row = {"D": dim, "delta": delta, "mu": mu, "log10_sites": math.log10(sites), "vc_share": shattered_share(mu)}
-                row["needed"] = float(parameters_needed(sites, mu))
-                row["needed_fixed_depth"] = float(parameters_needed_at_depth(sites, mu, spec.fixed_depth))
-                levels = 8
-                row["cgro"] = cgro_parameters(spec.n, dim, levels, "Linf", 2)
+                row: Row = {
+                    Count.D: dim,
+                    Count.delta: delta,
+                    Count.mu: mu,
+                    Count.vc_share: shattered_share(mu),
+                }
+                row[Count.log10_sites] = math.log10(sites)
+                row[Count.needed] = float(parameters_needed(sites, mu))
+                row[Count.needed_fixed_depth] = float(parameters_needed_at_depth(sites, mu, spec.fixed_depth))
+                row[Count.cgro] = cgro_parameters(spec.n, dim, 0, "Linf", HALFSPACE_PARAMETERS)
                 rows.append(row)
     return rows
 
@@ -68,13 +131,15 @@ def law_rows(spec: Packing) -> list[Row]:
     """The whole support for small D: separation, linear separability, and the clean classifier's robust error."""
     rows: list[Row] = []
     for dim in spec.listed:
-        law = PackingLaw(D=dim, label_seed=spec.seeds[0])
+        law = spec.listed_law(dim)
         data = law.support()
         margin = data.y * (data.x[:, -1] - 0.5)
-        moved = margin - law.radius
-        apart = {norm: opposite_distance(data.x, data.y, norm) for norm in ("Linf", "L2")}
-        row: Row = {"D": dim, "sites": law.sites, "radius": law.radius, "separation_Linf": apart["Linf"], "separation_L2": apart["L2"]}
-        rows.append(row | {"clean_error": float((margin <= 0).double().mean()), "linear_robust_error": float((moved <= 0).double().mean())})
+        row: Row = {ListedLaw.D: dim, ListedLaw.sites: law.sites, ListedLaw.radius: law.radius}
+        row[ListedLaw.separation_Linf] = opposite_distance(data.x, data.y, "Linf")
+        row[ListedLaw.separation_L2] = opposite_distance(data.x, data.y, "L2")
+        row[ListedLaw.clean_error] = float(share(margin <= 0))
+        row[ListedLaw.linear_robust_error] = float(share(margin <= law.radius))
+        rows.append(row)
     return rows
 
 
@@ -96,14 +161,18 @@ def trainable(law: PackingLaw, width: int, hidden: int, steps: int, seed: int) -
     data = law.support()
     rng = stream(seed, "illustration", law.D, width, hidden)
     net = _mlp(law.D, width, hidden, rng)
-    corners = law.radius * (2.0 * torch.cartesian_prod(*[torch.arange(2)] * law.D).view(-1, law.D).double() - 1)
+    corners = law.radius * (
+        2.0 * torch.cartesian_prod(*[torch.arange(2)] * law.D).view(-1, law.D).double() - 1
+    )
     x = (data.x[:, None] + corners).flatten(0, 1)
     y = data.y.repeat_interleave(len(corners))
     optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
     plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     with torch.enable_grad():
         for _ in range(steps):
-            inner = data.x + law.radius * (2 * torch.rand(data.x.shape, generator=rng, dtype=torch.float64) - 1)
+            inner = data.x + law.radius * (
+                2 * torch.rand(data.x.shape, generator=rng, dtype=torch.float64) - 1
+            )
             points, labels = torch.cat([x, inner]), torch.cat([y, data.y])
             loss = nn.functional.softplus(-labels * net(4 * (points - 0.5))[:, 0]).mean()
             optimiser.zero_grad()
@@ -112,25 +181,34 @@ def trainable(law: PackingLaw, width: int, hidden: int, steps: int, seed: int) -
             plan.step()
 
     def model(points: Tensor) -> Tensor:
-        f = net(4 * (points - 0.5))[..., 0]
-        return torch.stack([-f, f], -1)
+        return two_logits(2 * net(4 * (points - 0.5))[..., 0])
 
     threat = Threat("Linf", law.radius, 1)
-    return evaluate(model, data.x, (data.y > 0).long(), threat, (PGD(steps=20, restarts=3),), rng).accuracy
+    return evaluate(model, data.x, label_index(data.y), threat, (PGD(steps=20, restarts=3),), rng).accuracy
 
 
 def illustration_rows(spec: Packing) -> list[Row]:
     """The first width that trains to zero robust training error. An illustration of trainability, not of the lower bound."""
     rows: list[Row] = []
     for dim in spec.train_dimensions:
-        law = PackingLaw(D=dim, delta_share=0.6, shift_share=1 / 3, label_seed=spec.seeds[0])
+        law = spec.trained_law(dim)
         for hidden in (1, 2):
             for width in spec.widths:
                 found = trainable(law, width, hidden, spec.train_steps, spec.seeds[0])
-                rows.append({"D": dim, "hidden": hidden, "width": width, "robust_train": found})
+                row = {Illustration.D: dim, Illustration.hidden: hidden, Illustration.width: width}
+                rows.append({**row, Illustration.robust_train: found})
                 if found == 1.0:
                     break
     return rows
+
+
+def _first_widths(shown: list[Row]) -> dict[str, int | None]:
+    """For each D and depth the first width that trains, or None."""
+    first: dict[str, int | None] = {}
+    for row in shown:
+        key = f"D={row[Illustration.D]} hidden={row[Illustration.hidden]}"
+        first[key] = row[Illustration.width] if row[Illustration.robust_train] == 1.0 else None
+    return first
 
 
 def run_packing(spec: Packing, folder: Folder) -> Json:
@@ -139,22 +217,20 @@ def run_packing(spec: Packing, folder: Folder) -> Json:
     folder.add("count", counts)
     folder.add("law", laws)
     folder.add("illustration", shown)
-    first: Row = {}
-    for row in shown:
-        if row["robust_train"] == 1.0:
-            first[f"D={row['D']} hidden={row['hidden']}"] = row["width"]
-        else:
-            first.setdefault(f"D={row['D']} hidden={row['hidden']}", None)
-    delta, mu = max(spec.deltas), shown_mu(spec.mus)
-    chosen = [row for row in counts if row["delta"] == delta and row["mu"] == mu]
+    for dim in spec.listed:
+        folder.conditions(spec.listed_law(dim).check(), use="listed", D=dim)
+    for dim in spec.train_dimensions:
+        folder.conditions(spec.trained_law(dim).check(), use="trained", D=dim)
+    delta, mu = spec.shown_delta, spec.shown_mu
+    chosen = [row for row in counts if row[Count.delta] == delta and row[Count.mu] == mu]
     return {
-        "needed": {str(row["D"]): row["needed"] for row in chosen},
-        "cgro": {str(row["D"]): row["cgro"] for row in chosen},
-        "crossing_D": next((row["D"] for row in chosen if row["needed"] > row["cgro"]), None),
+        "needed": {str(row[Count.D]): row[Count.needed] for row in chosen},
+        "cgro": {str(row[Count.D]): row[Count.cgro] for row in chosen},
+        "crossing_D": next((row[Count.D] for row in chosen if row[Count.needed] > row[Count.cgro]), None),
         "delta": delta,
         "mu": mu,
-        "first_width": first,
-        "linear_robust_error": [row["linear_robust_error"] for row in laws],
+        "first_width": _first_widths(shown),
+        "linear_robust_error": [row[ListedLaw.linear_robust_error] for row in laws],
     }
 
 
@@ -165,6 +241,8 @@ EXPERIMENTS = (
         shows="CGRO Thm 5.3, EP: random labels on a packing; least parameters by VC counting over D, δ, μ; trainability as illustration",
         spec=Packing,
         run=run_packing,
+        revision=2,
+        columns={"count": Count, "law": ListedLaw, "illustration": Illustration},
         takes={"quick": "10 s", "cpu": "40 s", "paper": "40 s"},
     ),
 )

@@ -29,6 +29,11 @@ class Labelled(NamedTuple):
     y: Tensor
 
 
+def separated(separation: float, delta: float) -> Condition:
+    """Assumption 5.1 for classes that are ``separation`` apart."""
+    return above("separated", "dist(A, B) > 2δ (R against 2δ)", separation, 2 * delta)
+
+
 class PackingLaw(Value):
     """Random labels on a grid of L^{D−1} sites in the hyperplane x_D = ½, displaced by ε0 towards their class."""
 
@@ -92,9 +97,15 @@ class PackingLaw(Value):
     def check(self) -> list[Condition]:
         """Assumption 5.1 at this setting."""
         return [
-            above("separated", "dist(A, B) > 2δ (R against 2δ)", self.spacing, 2 * self.radius),
+            separated(self.spacing, self.radius),
             below("fragile", "ε0 < δ: the clean classifier x_D > ½ is not robust", self.shift, self.radius),
         ]
+
+
+def packing_for(dim: int, least_sites: int, seed: int) -> PackingLaw:
+    """The packing law with the fewest levels (at least 3) that has ``least_sites`` sites."""
+    levels = max(3, math.ceil(least_sites ** (1 / (dim - 1))))
+    return PackingLaw(D=dim, levels=levels, label_seed=seed)
 
 
 def separated_sample(n: int, d: int, norm: str, separation: float, rng: torch.Generator) -> Labelled:
@@ -150,6 +161,11 @@ class ManifoldLaw(Value):
     def radius(self) -> float:
         """The ℓ2 radius δ in R^d: c times the chart's."""
         return self.scale * self.chart.radius
+
+    def check(self) -> list[Condition]:
+        """Assumption 5.1 in the chart and in R^d, where points that are R apart in the chart are at least c·R apart."""
+        apart, radius = self.scale * self.chart.spacing, self.radius
+        return [*self.chart.check(), above("separated-embedded", "dist(A, B) > 2δ in R^d (c·R against 2δ)", apart, 2 * radius)]
 
     def frame(self) -> Tensor:
         """Q, (d, d), orthogonal."""

@@ -11,6 +11,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from featscope.core.signs import two_logits
+
 
 def projections(w: Tensor, x: Tensor) -> Tensor:
     """z_ijr = ⟨w_r, X_i[j]⟩, (…, N, P, m)."""
@@ -75,8 +77,7 @@ class CubicCNN(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The logits of the classes −1 and +1."""
-        f = self.score(x)
-        return torch.stack([-f / 2, f / 2], -1)
+        return two_logits(self.score(x))
 
     def linearise(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
         """The logits and the closed-form pullback to the input."""
@@ -88,8 +89,3 @@ class CubicCNN(nn.Module):
             return input_gradient(w, x, (cotangent[..., 1] - cotangent[..., 0]) / 2)
 
         return outputs, pull
-
-
-def label_index(y: Tensor) -> Tensor:
-    """±1 labels as class indices 0, 1."""
-    return (y > 0).long()

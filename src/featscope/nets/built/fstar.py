@@ -8,6 +8,7 @@ Lip·(1/K) of f* in ℓ∞ and its sign on a set of cells is certified by the co
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from featscope.core.balls import ball
 from featscope.core.errors import require
 from featscope.nets.built.blocks import largest
 from featscope.nets.built.graph import Graph
+from featscope.nets.built.robust import opposite_distance
 
 F64 = torch.float64
 #: grid points that fit in memory as a network; beyond, only the count is of interest.
@@ -88,3 +90,42 @@ def cell_certificate(values: Tensor, cells: int, centre: Tensor, delta: float, s
         high = min(cells, math.ceil(cells * (c + delta) + 1e-9))
         cube = cube.narrow(axis, low, high - low + 1)
     return float((sign * cube).min())
+
+
+@dataclass(frozen=True, eq=False)
+class GridClassifier:
+    """f* of the classes A and B of a finite set, at the nodes of the coarsest grid that keeps its sign on all δ-balls (ℓ∞)."""
+
+    x: Tensor
+    y: Tensor
+    delta: float
+    eps: float
+    cells: int
+    values: Tensor
+
+    @staticmethod
+    def of(x: Tensor, y: Tensor, delta: float) -> GridClassifier:
+        """For points x (n, d) in the cube with labels ±1."""
+        eps = opposite_distance(x, y, "Linf") / 2
+        cells = cells_needed(eps, delta)
+        values = f_star(nodes(cells, x.shape[1]).double() / cells, x[y > 0], x[y < 0], "Linf")
+        return GridClassifier(x, y, delta, eps, cells, values)
+
+    @property
+    def a(self) -> Tensor:
+        """The points of label +1."""
+        return self.x[self.y > 0]
+
+    @property
+    def b(self) -> Tensor:
+        """The points of label −1."""
+        return self.x[self.y < 0]
+
+    def network(self) -> Graph:
+        """The interpolant."""
+        return grid_network(self.values, self.cells, self.x.shape[1])
+
+    def certificate(self) -> float:
+        """A proven lower bound of y·interpolant over the δ-balls of all points."""
+        signed = zip(self.x, self.y.tolist(), strict=True)
+        return min(cell_certificate(self.values, self.cells, centre, self.delta, sign) for centre, sign in signed)

@@ -6,13 +6,14 @@ or bias; zeros are not stored, so the count is the number of edges and biases th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from featscope.core.errors import require
+from featscope.core.signs import two_logits
 
 F64 = torch.float64
 
@@ -170,6 +171,11 @@ class Graph:
     def module(self) -> BuiltNet:
         """The network as a torch module with the same parameters."""
         return BuiltNet(self)
+
+    def classifier(self) -> Callable[[Tensor], Tensor]:
+        """The sign of the output as two logits, for attacks."""
+        module = self.module()
+        return lambda x: two_logits(module(x)[..., 0])
 
 
 def _apply(term: Term, rows: int, source: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from featscope.nets.built.blocks import clamp, levels_for, square, square_error
 from featscope.nets.built.graph import Enclosures, Graph, Wire, append
 
 Indicator = Literal["Linf", "L2-shared", "L2-each"]
+KINDS: tuple[Indicator, ...] = ("Linf", "L2-shared", "L2-each")
 F64 = torch.float64
 #: wider than all rounding of stored weights in these networks (D·2^−52·few), far narrower than the margins they keep.
 WEIGHT_ROUNDING = 1e-9
@@ -159,6 +160,10 @@ def memorising_network(x: Tensor, y: Tensor, delta: float, separation: float, ki
     local = indicators(graph, x, delta, separation, kind)
     graph.affine((local.indicators, y[None].to(F64)))
     return Robust(graph, local, x, y, delta, separation, kind)
+
+
+#: stored numbers of a half-space: one weight and one bias
+HALFSPACE_PARAMETERS = 2
 
 
 def halfspace(dim: int, axis: int, threshold: float, scale: float) -> Graph:

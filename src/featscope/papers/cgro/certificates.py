@@ -3,18 +3,49 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from featscope.core.errors import require
 
 
-def ball_failures(w: np.ndarray, x: np.ndarray, y: np.ndarray, delta: np.ndarray, radius: float) -> dict[str, Any]:
+class BallFailures(TypedDict):
+    """How many points are lost, and how far the perturbations go."""
+
+    points: int
+    failures: int
+    wrong_clean: int
+    largest_norm: float | None
+    radius: float
+
+
+class MemoryCheck(TypedDict):
+    """Whether a training set is separated as its network's certificate needs, and its least opposite distance."""
+
+    separated: bool
+    wide_enough: bool
+    least: float | None
+
+
+def ball_failures(
+    w: np.ndarray, x: np.ndarray, y: np.ndarray, delta: np.ndarray, radius: float
+) -> BallFailures:
     """Count points with an allowed perturbation (‖Δ‖₂ ≤ radius) at which y·Σ⟨w_r, X[j] + Δ[j]⟩³ ≤ 0."""
-    fits = w.ndim == 2 and x.ndim == 3 and delta.shape == x.shape and y.shape == x.shape[:1] and x.shape[2] == w.shape[1]
+    fits = (
+        w.ndim == 2
+        and x.ndim == 3
+        and delta.shape == x.shape
+        and y.shape == x.shape[:1]
+        and x.shape[2] == w.shape[1]
+    )
     shapes = f"w {w.shape}, x {x.shape}, y {y.shape}, delta {delta.shape}"
-    require(fits, "weights, points, labels and perturbations must fit together", shapes, "run the experiment again")
+    require(
+        fits,
+        "weights, points, labels and perturbations must fit together",
+        shapes,
+        "run the experiment again",
+    )
     _usable(y, w, x, delta)
     size = np.sqrt((delta.astype(np.float64) ** 2).sum(axis=(1, 2)))
     allowed = size <= radius * (1 + 1e-9)
@@ -31,14 +62,16 @@ def ball_failures(w: np.ndarray, x: np.ndarray, y: np.ndarray, delta: np.ndarray
     }
 
 
-def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float) -> dict[str, Any]:
+def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float) -> MemoryCheck:
     """Check what makes f_S robust on the training set, ℓ∞, in exact rational arithmetic on the stored numbers.
 
     The indicators are 1 within δ' = δ + (R − 2δ)/8 and 0 from R − δ' on. A point of B(X_i, δ) is at least d − δ away from a point of the other
     class at distance d, so all opposite indicators vanish there if R > 2δ and d ≥ R − (R − 2δ)/8 for the least d. Then y_i·f_S = S ≥ 1.
     """
     fits = x.ndim == 2 and y.shape == x.shape[:1]
-    require(fits, "points and labels must fit together", f"x {x.shape}, y {y.shape}", "run the experiment again")
+    require(
+        fits, "points and labels must fit together", f"x {x.shape}, y {y.shape}", "run the experiment again"
+    )
     _usable(y, x, np.array([delta, separation]))
     require(delta >= 0, "δ must not be negative", f"delta={delta}", "run the experiment again")
     least: Fraction | None = None
@@ -47,7 +80,9 @@ def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float)
     for a in up:
         gaps = np.abs(down - a).max(axis=1)
         for at in np.flatnonzero(gaps <= gaps.min(initial=np.inf) * (1 + 1e-12)):
-            exact = max(abs(Fraction(float(p)) - Fraction(float(q))) for p, q in zip(a, down[at], strict=True))
+            exact = max(
+                abs(Fraction(float(p)) - Fraction(float(q))) for p, q in zip(a, down[at], strict=True)
+            )
             least = exact if least is None or exact < least else least
     far, room = Fraction(float(separation)), Fraction(float(separation)) - 2 * Fraction(float(delta))
     return {
@@ -59,5 +94,15 @@ def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float)
 
 def _usable(y: np.ndarray, *arrays: np.ndarray) -> None:
     """Refuse numbers that are none, and labels other than ±1, which would drop a point silently."""
-    require(all(np.isfinite(t).all() for t in arrays), "a certificate is made of numbers", "NaN or ∞", "run the experiment again")
-    require(bool(np.isin(y, (-1, 1)).all()), "labels must be −1 or 1", str(np.unique(y)), "run the experiment again")
+    require(
+        all(np.isfinite(t).all() for t in arrays),
+        "a certificate is made of numbers",
+        "NaN or ∞",
+        "run the experiment again",
+    )
+    require(
+        bool(np.isin(y, (-1, 1)).all()),
+        "labels must be −1 or 1",
+        str(np.unique(y)),
+        "run the experiment again",
+    )

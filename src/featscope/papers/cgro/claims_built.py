@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import math
 
-import polars as pl
 import torch
 
+from featscope.claims.built import certified, formula_met, linear_growth
 from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, plain
-from featscope.claims.judging import every, exactly, grows_at_most, reaches, smallest
+from featscope.claims.judging import every, exactly, number, reaches, smallest
 from featscope.claims.packing import exponential, law_holds, rate
-from featscope.papers.cgro.certificates import robust_memory
+from featscope.experiments.run import Run
+from featscope.nets.built.robust import KINDS
+from featscope.papers.cgro.built import Classifier, Memory
+from featscope.papers.cgro.certificates import MemoryCheck, robust_memory
 
 BUILT = {"run": Need("built-cgro")}
 PACKING = {"run": Need("packing")}
 
 
-def _memory(runs: Runs) -> Finding:
-    """Re-verify the stored training sets with exact rationals: 0 if all are separated as the certificate needs; nothing stored proves nothing."""
-    tensors = runs["run"].tensors
-    names = sorted({key.rsplit("/", 1)[0] for key in tensors if key.endswith("/numbers")})
-    found = []
-    for name in names:
-        delta, separation = tensors[f"{name}/numbers"].tolist()
-        if not all(torch.isfinite(tensors[f"{name}/{key}"]).all() for key in ("x", "y", "numbers")):
-            found.append({"separated": False, "wide_enough": False, "least": None})
-            continue
-        found.append(robust_memory(tensors[f"{name}/x"].numpy(), tensors[f"{name}/y"].numpy(), delta, separation))
+def _memory(run: Run) -> Finding:
+    """Re-verify the stored training sets with exact rationals: 0 if all are separated as the certificate needs.
+
+    Nothing stored proves nothing.
+    """
+    rows = run.part("memory")
+    found = [_verified(run, dim) for dim in rows[Memory.D]] if rows.height else []
     bad = sum(not (f["separated"] and f["wide_enough"]) for f in found)
     return exactly(float(bad) if found else math.nan, 0.0, sets=len(found), certificate=found)
+
+
+def _verified(run: Run, dim: int) -> MemoryCheck:
+    row = run.part("memory", D=dim)
+    x, y = (run.tensor("memory", name, D=dim) for name in ("x", "y"))
+    delta, separation = number(row[Memory.delta][0]), number(row[Memory.separation][0])
+    if not all(torch.isfinite(part).all() for part in (x, y, torch.tensor([delta, separation]))):
+        return {"separated": False, "wide_enough": False, "least": None}
+    return robust_memory(x.numpy(), y.numpy(), delta, separation)
 
 
 def classifier(runs: Runs) -> Finding:
@@ -36,10 +44,10 @@ def classifier(runs: Runs) -> Finding:
     rows = runs["run"].part("cgro")
     return every(
         {
-            "clean test error": exactly(1 - smallest(rows["clean_test"]), 0.0, cases=rows.height),
-            "robust train margin": reaches(smallest(rows["slack"]), 1e-6),
-            "separation, re-verified": _memory(runs),
-            "robust test error on unseen points": reaches(smallest(rows["fooled_unseen"]), 0.5),
+            "clean test error": exactly(1 - smallest(rows[Classifier.clean_test]), 0.0, cases=rows.height),
+            "robust train margin": certified(rows),
+            "separation, re-verified": _memory(runs["run"]),
+            "robust test error on unseen points": reaches(smallest(rows[Classifier.fooled_unseen]), 0.5),
         }
     )
 
@@ -47,16 +55,9 @@ def classifier(runs: Runs) -> Finding:
 def counts(runs: Runs) -> Finding:
     """Exact formulas and their growth: N·D for ℓ∞, N·D·n for ℓ2 with n = O(log) square levels."""
     rows = runs["run"].part("cgro")
-    parts = {"formula mismatches": exactly(float(rows["parameters"].ne_missing(rows["formula"]).sum()), 0.0, cases=rows.height)}
-    widest, most = rows["D"].max(), rows["n"].max()
-    for kind in ("Linf", "L2-shared", "L2-each"):
-        chosen = rows.filter(pl.col("kind") == kind)
-        by_n = chosen.filter(pl.col("D") == widest)
-        parts[f"{kind}: growth in N"] = grows_at_most(by_n["n"].to_list(), by_n["parameters"].to_list(), 1.0)
-        by_d = chosen.filter(pl.col("n") == most)
-        levels = by_d["levels"].clip(lower_bound=1)
-        per = (by_d["parameters"] / levels).to_list() if kind == "L2-each" else by_d["parameters"].to_list()
-        parts[f"{kind}: growth in D"] = grows_at_most(by_d["D"].to_list(), per, 1.0)
+    parts = {"formula mismatches": formula_met(rows)}
+    for kind in KINDS:
+        parts |= linear_growth(rows, kind)
     return every(parts)
 
 

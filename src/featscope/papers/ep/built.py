@@ -1,45 +1,37 @@
-"""Experiments `built-cgro`, `built-memorise`, `built-fstar`: the networks of CGRO §5 and EP built by hand, counted and certified."""
+"""Experiments `built-memorise` and `built-fstar`: EP's networks built by hand, counted and certified."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import product
 from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from featscope.core.columns import Columns, column
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
+from featscope.experiments.built import SampledNetwork, network_row, summary_of
 from featscope.experiments.spec import Experiment, Overrides, Spec
-from featscope.laws.separated import PackingLaw, separated_sample
-from featscope.nets.built.fstar import (
-    cell_certificate,
-    cells_needed,
-    f_star,
-    grid_network,
-    grid_parameters,
-    nodes,
-    slope_bound,
-)
-from featscope.nets.built.robust import (
-    Indicator,
-    memorising_network,
-    memorising_parameters,
-    norm_of,
-    opposite_distance,
-)
+from featscope.laws.separated import PackingLaw, separated, separated_sample
+from featscope.nets.built.fstar import GridClassifier, f_star, grid_parameters, slope_bound
+from featscope.nets.built.robust import Indicator, memorising_network, memorising_parameters, norm_of
 
 Row = dict[str, Any]
-KINDS: tuple[Indicator, ...] = ("Linf", "L2-shared")
+#: squares for each point cost more and give nothing here
+MEMORISING_KINDS: tuple[Indicator, ...] = ("Linf", "L2-shared")
 
 
 class BuiltMemorise(Spec):
     """EP's memorising network on random separated sets."""
 
     dtype: Literal["float64"] = "float64"
-    profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"dimensions": [8, 16, 32], "samples": [5, 10, 30], "seeds": [0]}}
+    profiles: ClassVar[Mapping[str, Overrides]] = {
+        "quick": {"dimensions": [8, 16, 32], "samples": [5, 10, 30], "seeds": [0]}
+    }
 
     dimensions: tuple[int, ...] = (8, 16, 32, 64)
     samples: tuple[int, ...] = (10, 30, 100)
@@ -47,27 +39,27 @@ class BuiltMemorise(Spec):
     delta: float = Field(default=0.1, gt=0)
 
 
+class Memorising(SampledNetwork):
+    """One memorising network on a random separated set."""
+
+    lower_order = column("√(N·D), the order of the talk's lower bound")
+
+
+def _memorise_row(spec: BuiltMemorise, seed: int, dim: int, n: int, kind: Indicator) -> Row:
+    data = separated_sample(n, dim, norm_of(kind), spec.separation, stream(seed, "data", dim, n, kind))
+    built = memorising_network(data.x, data.y, spec.delta, spec.separation, kind)
+    formula = memorising_parameters(n, dim, built.local.levels, kind)
+    counts = {Memorising.formula: formula, Memorising.lower_order: math.sqrt(n * dim)}
+    return {Memorising.seed: seed, **network_row(built), **counts}
+
+
 def run_memorise(spec: BuiltMemorise, folder: Folder) -> Json:
     """Build and certify on separated sets drawn at random."""
-    rows: list[Row] = []
-    for seed in spec.seeds:
-        for dim in spec.dimensions:
-            for n in spec.samples:
-                for kind in KINDS:
-                    rng = stream(seed, "data", dim, n, kind)
-                    data = separated_sample(n, dim, norm_of(kind), spec.separation, rng)
-                    built = memorising_network(data.x, data.y, spec.delta, spec.separation, kind)
-                    row: Row = {"run": seed, "D": dim, "n": n, "kind": kind, "levels": built.local.levels}
-                    row |= {"parameters": built.graph.parameters, "slack": float(built.certificate().min())}
-                    row |= {"formula": memorising_parameters(n, dim, built.local.levels, kind), "lower_order": math.sqrt(n * dim)}
-                    rows.append(row)
+    cases = product(spec.seeds, spec.dimensions, spec.samples, MEMORISING_KINDS)
+    rows = [_memorise_row(spec, *case) for case in cases]
     folder.add("memorise", rows)
-    return {
-        "cases": len(rows),
-        "least_slack": min(row["slack"] for row in rows),
-        "formula_mismatches": sum(row["parameters"] != row["formula"] for row in rows),
-        "parameters": {f"{r['kind']} D={r['D']} N={r['n']}": r["parameters"] for r in rows if r["run"] == spec.seeds[0]},
-    }
+    folder.conditions([separated(spec.separation, spec.delta)])
+    return summary_of(rows, spec.seeds[0])
 
 
 class BuiltFstar(Spec):
@@ -85,11 +77,40 @@ class BuiltFstar(Spec):
     pairs: int = Field(default=5000, ge=1, description="pairs of points for the Lipschitz check")
     points: int = Field(default=200, ge=1, description="points for the error of the network")
 
+    def law(self, dim: int, seed: int) -> PackingLaw:
+        """The packing whose support f* classifies."""
+        return PackingLaw(D=dim, levels=self.levels, delta_share=self.delta_share, label_seed=seed)
+
+
+class RobustClassifier(Columns):
+    """f* and its grid network on the support of one packing."""
+
+    seed = column("seed of the labels")
+    d = column("dimension")
+    cells = column("K, cells an axis")
+    hats = column("(K+1)^d, the number of hats")
+    parameters = column("stored weights and biases of the network")
+    formula = column("parameters if no value of f* on the grid were 0")
+    zeros = column("values of f* on the grid that are 0 and not stored")
+    eps = column("ε, half the least distance of opposite points")
+    delta = column("radius δ")
+    slope = column("largest measured slope of f* in ℓ∞")
+    local_slope = column("largest local bound 2/(d_A + d_B)")
+    slope_bound = column("1/ε")
+    error = column("largest distance of the network from f*")
+    error_bound = column("1/(εK)")
+    slack = column("certified margin of the network on the δ-balls")
+    f_star_on_balls = column("least y·f* found on the δ-balls")
+    f_star_bound = column("1 − δ/ε")
+
 
 def _lipschitz(spec: BuiltFstar, a: Tensor, b: Tensor, rng: torch.Generator) -> tuple[float, float]:
     """The largest measured slope over near and far pairs, and the largest local bound 2/(d_A + d_B), in ℓ∞."""
     x = torch.rand(spec.pairs, a.shape[1], generator=rng, dtype=torch.float64)
-    halfway = a[torch.randint(len(a), (spec.pairs,), generator=rng)] + b[torch.randint(len(b), (spec.pairs,), generator=rng)]
+    halfway = (
+        a[torch.randint(len(a), (spec.pairs,), generator=rng)]
+        + b[torch.randint(len(b), (spec.pairs,), generator=rng)]
+    )
     x[: spec.pairs // 2] = 0.5 * halfway[: spec.pairs // 2]
     size = 10 ** (-4 * torch.rand(spec.pairs, 1, generator=rng, dtype=torch.float64))
     step = size * (2 * torch.rand(x.shape, generator=rng, dtype=torch.float64) - 1)
@@ -97,51 +118,64 @@ def _lipschitz(spec: BuiltFstar, a: Tensor, b: Tensor, rng: torch.Generator) -> 
     return float((rise / step.abs().amax(-1)).max()), float(slope_bound(x, a, b, "Linf").max())
 
 
-def run_fstar(spec: BuiltFstar, folder: Folder) -> Json:
-    """f* exactly, its slope, and the network with its count and certificate."""
-    rows: list[Row] = []
-    for seed in spec.seeds:
-        for dim in spec.dimensions:
-            law = PackingLaw(D=dim, levels=spec.levels, delta_share=spec.delta_share, label_seed=seed)
-            data = law.support()
-            a, b = data.x[data.y > 0], data.x[data.y < 0]
-            if len(a) == 0 or len(b) == 0:
-                continue
-            eps = opposite_distance(data.x, data.y, "Linf") / 2
-            cells = cells_needed(eps, law.radius)
-            values = f_star(nodes(cells, dim).double() / cells, a, b, "Linf")
-            graph = grid_network(values, cells, dim)
-            rng = stream(seed, "points", dim)
-            x = torch.rand(spec.points, dim, generator=rng, dtype=torch.float64)
-            error = float((graph(x)[:, 0] - f_star(x, a, b, "Linf")).abs().max())
-            slope, local = _lipschitz(spec, a, b, rng)
-            sure = min(cell_certificate(values, cells, c, law.radius, s) for c, s in zip(data.x, data.y.tolist(), strict=True))
-            worst = _worst_on_balls(law.radius, data.x, data.y, a, b, rng)
-            row: Row = {"run": seed, "d": dim, "cells": cells, "hats": (cells + 1) ** dim, "parameters": graph.parameters}
-            row |= {"formula": grid_parameters(cells, dim), "zeros": int((values == 0).sum()), "eps": eps, "delta": law.radius}
-            row |= {"slope": slope, "local_slope": local, "slope_bound": 1 / eps, "error": error, "error_bound": 1 / (eps * cells)}
-            rows.append(row | {"slack": sure, "f_star_on_balls": worst, "f_star_bound": 1 - law.radius / eps})
-    folder.add("fstar", rows)
-    first = [row for row in rows if row["run"] == spec.seeds[0]]
+def _fstar_row(spec: BuiltFstar, seed: int, grid: GridClassifier) -> Row:
+    c, dim, a, b = RobustClassifier, grid.x.shape[1], grid.a, grid.b
+    graph, rng = grid.network(), stream(seed, "points", dim)
+    x = torch.rand(spec.points, dim, generator=rng, dtype=torch.float64)
+    error = float((graph(x)[:, 0] - f_star(x, a, b, "Linf")).abs().max())
+    slope, local = _lipschitz(spec, a, b, rng)
     return {
-        "parameters": {str(row["d"]): row["parameters"] for row in first},
-        "least_slack": min(row["slack"] for row in rows),
-        "largest_slope_share": max(row["slope"] / row["slope_bound"] for row in rows),
-        "largest_error_share": max(row["error"] / row["error_bound"] for row in rows),
-        "f_star_on_balls": min(row["f_star_on_balls"] for row in rows),
+        c.seed: seed,
+        c.d: dim,
+        c.cells: grid.cells,
+        c.hats: (grid.cells + 1) ** dim,
+        c.parameters: graph.parameters,
+        c.formula: grid_parameters(grid.cells, dim),
+        c.zeros: int((grid.values == 0).sum()),
+        c.eps: grid.eps,
+        c.delta: grid.delta,
+        c.slope: slope,
+        c.local_slope: local,
+        c.slope_bound: 1 / grid.eps,
+        c.error: error,
+        c.error_bound: 1 / (grid.eps * grid.cells),
+        c.slack: grid.certificate(),
+        c.f_star_on_balls: _worst_on_balls(grid, rng),
+        c.f_star_bound: 1 - grid.delta / grid.eps,
     }
 
 
-def _worst_on_balls(delta: float, x: Tensor, y: Tensor, a: Tensor, b: Tensor, rng: torch.Generator) -> float:
+def run_fstar(spec: BuiltFstar, folder: Folder) -> Json:
+    """f* exactly, its slope, and the network with its count and certificate."""
+    c, rows = RobustClassifier, []
+    for seed, dim in product(spec.seeds, spec.dimensions):
+        law = spec.law(dim, seed)
+        data = law.support()
+        folder.conditions(law.check(), d=dim, seed=seed)
+        if len(data.y.unique()) == 2:
+            rows.append(_fstar_row(spec, seed, GridClassifier.of(data.x, data.y, law.radius)))
+    folder.add("fstar", rows)
+    return {
+        "parameters": {str(row[c.d]): row[c.parameters] for row in rows if row[c.seed] == spec.seeds[0]},
+        "least_slack": min(row[c.slack] for row in rows),
+        "largest_slope_share": max(row[c.slope] / row[c.slope_bound] for row in rows),
+        "largest_error_share": max(row[c.error] / row[c.error_bound] for row in rows),
+        "f_star_on_balls": min(row[c.f_star_on_balls] for row in rows),
+    }
+
+
+def _worst_on_balls(grid: GridClassifier, rng: torch.Generator) -> float:
     """The least y·f* found on the δ-balls: towards the nearest point of the other class, and at random corners."""
+    x, y, a, b = grid.x, grid.y, grid.a, grid.b
     other = [
-        a[torch.cdist(p[None], a, p=math.inf).argmin()] if s < 0 else b[torch.cdist(p[None], b, p=math.inf).argmin()]
+        a[torch.cdist(p[None], a, p=math.inf).argmin()]
+        if s < 0
+        else b[torch.cdist(p[None], b, p=math.inf).argmin()]
         for p, s in zip(x, y, strict=True)
     ]
-    towards = (torch.stack(other) - x).clamp(-delta, delta)
-    corners = delta * (2.0 * torch.randint(0, 2, x.shape, generator=rng) - 1)
-    found = [float((y * f_star(x + step, a, b, "Linf")).min()) for step in (towards, corners)]
-    return min(found)
+    towards = (torch.stack(other) - x).clamp(-grid.delta, grid.delta)
+    corners = grid.delta * (2.0 * torch.randint(0, 2, x.shape, generator=rng) - 1)
+    return min(float((y * f_star(x + step, a, b, "Linf")).min()) for step in (towards, corners))
 
 
 EXPERIMENTS = (
@@ -151,6 +185,8 @@ EXPERIMENTS = (
         shows="EP: a network of order N·d parameters with certified zero robust training error on any separated set",
         spec=BuiltMemorise,
         run=run_memorise,
+        revision=2,
+        columns={"memorise": Memorising},
         takes={"quick": "2 s", "cpu": "10 s", "paper": "10 s"},
     ),
     Experiment(
@@ -159,6 +195,8 @@ EXPERIMENTS = (
         shows="EP: the robust classifier f*, its Lipschitz constant, and its grid network whose size grows exponentially with d",
         spec=BuiltFstar,
         run=run_fstar,
+        revision=2,
+        columns={"fstar": RobustClassifier},
         takes={"quick": "2 s", "cpu": "10 s", "paper": "2 min"},
     ),
 )
