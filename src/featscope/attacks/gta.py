@@ -11,7 +11,9 @@ from torch import Tensor
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
 from featscope.core.linearise import Model, linearise
-from featscope.core.signs import two_logits
+from featscope.core.signs import label_index, two_logits
+from featscope.core.streams import stream
+from featscope.laws.signal import SignalLaw
 
 
 def linear_target(x: Tensor) -> Tensor:
@@ -48,7 +50,14 @@ class GTA:
         score = logits[..., 1] - logits[..., 0]
         sides = torch.stack([-torch.ones_like(score), torch.ones_like(score)], -1)
         gradient = pull(sides)
-        size = threat.ball.norm(gradient.flatten(-threat.event)) if threat.norm == "L2" else gradient.flatten(-threat.event).norm(dim=-1)
+        size = gradient.flatten(-threat.event).norm(dim=-1)
         scale = score / size.clamp(min=1e-300) ** (1 if self.scaling == "printed" else 2)
         step = -self.gamma * scale[(...,) + (None,) * threat.event] * gradient
         return threat.project(step, x)
+
+
+def transferred(x: Tensor, y: Tensor, law: SignalLaw) -> Tensor:
+    """The points of (A) at the law's γ with the paper's linear target: what training on (O) is given."""
+    attack, threat = GTA(linear_target, 1 - law.residual), Threat("L2", law.radius, 2)
+    # (A) draws nothing, so any stream will do.
+    return x + attack(linear_target, x, label_index(y), threat, stream(0, "attack"))

@@ -195,7 +195,7 @@ def illustration_rows(spec: Packing) -> list[Row]:
         for hidden in (1, 2):
             for width in spec.widths:
                 found = trainable(law, width, hidden, spec.train_steps, spec.seeds[0])
-                row = {Illustration.D: dim, Illustration.hidden: hidden, Illustration.width: width}
+                row: Row = {Illustration.D: dim, Illustration.hidden: hidden, Illustration.width: width}
                 rows.append({**row, Illustration.robust_train: found})
                 if found == 1.0:
                     break

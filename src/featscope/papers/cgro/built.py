@@ -140,7 +140,7 @@ def accuracy_rows(spec: BuiltCgro) -> list[Row]:
 
 
 def _keep_memory(folder: Folder, seed: int, built: Robust) -> None:
-    row = {Memory.seed: seed, Memory.delta: built.delta, Memory.separation: built.separation}
+    row: Row = {Memory.seed: seed, Memory.delta: built.delta, Memory.separation: built.separation}
     folder.add("memory", [row], {"x": built.x, "y": built.y}, D=built.x.shape[1])
 
 

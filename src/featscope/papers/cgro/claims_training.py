@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, plain
+from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
 from featscope.claims.judging import (
     at_least,
     at_most,
@@ -27,39 +26,26 @@ from featscope.claims.judging import (
 from featscope.core.rules import BEND, CONSTANT, MUCH, SAME, SMALL
 from featscope.core.stats import NOTHING, Interval
 from featscope.experiments.run import Run
-from featscope.papers.cgro.certificates import ball_failures
+from featscope.papers.cgro.certificates import BallFailures, ball_failures
+from featscope.papers.cgro.signal_lemmas import LemmaCase
+from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, Robustness
+from featscope.papers.cgro.signal_scaling import DimensionSweep, SampleSweep, SignalScaling, StartSweep, close
+from featscope.papers.cgro.signal_stages import SignalStages, Training, Verification
 
 STAGES = {"run": Need("signal-stages")}
 SCALING = {"run": Need("signal-scaling")}
 LEMMAS = {"run": Need("signal-lemmas")}
-HYPOTHESES = ("Parameterization 3.1", "attack (A) with the linear target", "N ≪ N* (not in the statement; see docs/cgro.md)")
-
-
-def _spec(run: Run) -> dict[str, Any]:
-    return dict(run.spec["spec"])
-
-
-def _numbers(run: Run) -> dict[str, float]:
-    """α, σ, 1−γ and σ0 of a run from its spec, with the paper's powers of d where the spec leaves them out."""
-    spec = _spec(run)
-    law, d = spec["law"], float(spec["law"]["d"])
-    log = pl.Series([d]).log()[0]
-    return {
-        "d": d,
-        "alpha": law["alpha"] or d**0.249 * log ** law["alpha_logs"],
-        "sigma": law["sigma"] or d**-0.509,
-        "gap": law["gap"] or 1 / (d**0.5 * log ** law["gap_logs"]),
-        "start": spec["init_scale"] or d**-0.5,
-        "eta": spec["learning_rate"],
-        "lam": spec["tradeoff"],
-        "patches": law["patches"],
-    }
+HYPOTHESES = (
+    "Parameterization 3.1",
+    "attack (A) with the linear target",
+    "N ≪ N* (not in the statement; see docs/cgro.md)",
+)
 
 
 def _each(run: Run) -> list[pl.DataFrame]:
     """The training rows of every seed."""
     rows = run.part("training")
-    return [rows.filter(pl.col("run") == seed) for seed in _spec(run)["seeds"]]
+    return [rows.filter(pl.col(Training.seed) == seed) for seed in SignalStages.of(run).seeds]
 
 
 def _last(frame: pl.DataFrame, key: str) -> float:
@@ -73,84 +59,91 @@ def _errors(run: Run, key: str, points: int) -> Interval:
     return pooled_error([_last(frame, key) for frame in _each(run)], points)
 
 
-def _attacked(run: Run, name: str, reading: str, bound: str, points: int) -> Interval:
-    rows = run.part("robustness").filter((pl.col("set") == name) & (pl.col("reading") == reading))
-    if reading == "ball":
-        rows = rows.filter(pl.col("share") == max(_spec(run)["radii"]))
+def _attacked(run: Run, sample: str, reading: str, bound: str, points: int) -> Interval:
+    c, spec = Robustness, SignalStages.of(run)
+    rows = run.part("robustness").filter((pl.col(c.sample) == sample) & (pl.col(c.reading) == reading))
+    if reading == BALL:
+        rows = rows.filter(pl.col(c.share) == max(spec.radii))
     return pooled_error(rows[bound].to_list(), points)
 
 
 def _clean(run: Run) -> Finding:
-    return at_most(_errors(run, "clean_test", _spec(run)["test"]), SMALL)
+    return at_most(_errors(run, Training.clean_test, SignalStages.of(run).test), SMALL)
+
+
+def _train_at_points(run: Run) -> Finding:
+    """The robust training error at the points of (A)."""
+    return at_most(_errors(run, Training.gta_train, SignalStages.of(run).n), SMALL)
+
+
+def _test_attacked(run: Run, reading: str) -> Finding:
+    """The robust test error that an attack proves."""
+    found = _attacked(run, "test", reading, Robustness.attacked, SignalStages.of(run).test)
+    return at_least(found, 0.5 - SMALL)
+
+
+def _three_errors(run: Run, train: Finding, test: Finding) -> dict[str, Finding]:
+    return {"clean test error": _clean(run), "robust train error": train, "robust test error": test}
 
 
 def gta(runs: Runs) -> Finding:
     """Robust errors at the points of (A)."""
     run = runs["run"]
-    spec = _spec(run)
-    return every(
-        {
-            "clean test error": _clean(run),
-            "robust train error": at_most(_errors(run, "gta_train", spec["n"]), SMALL),
-            "robust test error": at_least(_errors(run, "gta_test", spec["test"]), 0.5 - SMALL),
-        }
-    )
+    test = at_least(_errors(run, Training.gta_test, SignalStages.of(run).test), 0.5 - SMALL)
+    return every(_three_errors(run, _train_at_points(run), test))
 
 
 def as_defined(runs: Runs) -> Finding:
     """§1's definitions: the training set is the set of attacked points, the test error is over the ball."""
     run = runs["run"]
-    spec = _spec(run)
-    return every(
-        {
-            "clean test error": _clean(run),
-            "robust train error": at_most(_errors(run, "gta_train", spec["n"]), SMALL),
-            "robust test error": at_least(_attacked(run, "test", "ball", "attacked", spec["test"]), 0.5 - SMALL),
-        }
-    )
+    return every(_three_errors(run, _train_at_points(run), _test_attacked(run, BALL)))
 
 
 def over_ball(runs: Runs) -> Finding:
     """Both robust errors over the whole ball; a failure on the training set carries perturbations that NumPy re-verifies."""
     run = runs["run"]
-    spec, tensors = _spec(run), run.tensors
-    w, x, y, delta = (tensors[f"robustness/{key}"].numpy() for key in ("w", "x", "y", "delta"))
-    numbers = _numbers(run)
-    radius = (1 - numbers["gap"]) * numbers["alpha"]
+    verified, proven = _proven_failures(run)
+    parts = _three_errors(run, at_most(proven, SMALL), _test_attacked(run, BALL))
+    return every(parts, certificate=verified)
+
+
+def _proven_failures(run: Run) -> tuple[BallFailures, Interval]:
+    """The stored perturbations, verified, and the training error that they prove."""
+    spec = SignalStages.of(run)
+    stored = (run.tensor("robustness", key, seed=spec.seeds[0]).numpy() for key in ("w", "x", "y", "delta"))
+    w, x, y, delta = stored
     # A network or a perturbation that is not a number has fooled nobody, and proves nothing.
-    sound = all(np.isfinite(part).all() for part in (w, x, y, delta))
-    verified = ball_failures(w, x, y, delta, radius) if sound else {"points": len(y), "failures": 0, "wrong_clean": 0}
+    if not all(np.isfinite(part).all() for part in (w, x, y, delta)):
+        nobody: BallFailures = {
+            "points": len(y),
+            "failures": 0,
+            "wrong_clean": 0,
+            "largest_norm": None,
+            "radius": spec.law.radius,
+        }
+        return nobody, NOTHING
+    verified = ball_failures(w, x, y, delta, spec.law.radius)
     wrong = verified["failures"] + verified["wrong_clean"]
-    proven = pooled_error([1 - wrong / verified["points"]], verified["points"]) if sound else NOTHING
-    return every(
-        {
-            "clean test error": _clean(run),
-            "robust train error": at_most(proven, SMALL),
-            "robust test error": at_least(_attacked(run, "test", "ball", "attacked", spec["test"]), 0.5 - SMALL),
-        },
-        certificate=verified,
-    )
+    return verified, pooled_error([1 - wrong / verified["points"]], verified["points"])
 
 
 def noise_ball(runs: Runs) -> Finding:
     """(A)'s point with a small ball on the noise patches: train by certificate, test by attack."""
     run = runs["run"]
-    spec = _spec(run)
-    return every(
-        {
-            "clean test error": _clean(run),
-            "robust train error": at_most(_attacked(run, "train", "gta+noise-ball", "certified", spec["n"]), SMALL),
-            "robust test error": at_least(_attacked(run, "test", "gta+noise-ball", "attacked", spec["test"]), 0.5 - SMALL),
-        }
-    )
+    train = _attacked(run, "train", NOISE_BALL, Robustness.certified, SignalStages.of(run).n)
+    return every(_three_errors(run, at_most(train, SMALL), _test_attacked(run, NOISE_BALL)))
+
+
+def _off_one(size: float) -> float:
+    """A size or its inverse, whichever is larger; beyond every bound if it is not positive."""
+    if math.isnan(size):
+        return math.nan
+    return max(size, 1 / size) if size > 0 else math.inf
 
 
 def _features(run: Run, bound: float) -> Finding:
-    worst = []
-    for frame in _each(run):
-        sizes = [_last(frame, key) for key in ("signal", "V_min", "V_max")]
-        # NumPy's maximum keeps NaN, Python's loses it.
-        worst.append(float(np.max([max(size, 1 / size) if size > 0 else math.nan if math.isnan(size) else math.inf for size in sizes])))
+    sizes = (Training.signal, Training.V_min, Training.V_max)
+    worst = [largest(_off_one(_last(frame, key)) for key in sizes) for frame in _each(run)]
     return at_most(over_seeds(worst), bound, what="largest of α³U, V_i and their inverses over i")
 
 
@@ -159,21 +152,24 @@ def features(runs: Runs) -> Finding:
     return _features(runs["run"], CONSTANT)
 
 
+def _logarithm(run: Run) -> float:
+    """Õ(1) at the run's d."""
+    return soft(SignalStages.of(run).law.d)
+
+
 def features_soft(runs: Runs) -> Finding:
     """The same up to a logarithm."""
-    return _features(runs["run"], soft(_numbers(runs["run"])["d"]))
+    return _features(runs["run"], _logarithm(runs["run"]))
 
 
-def _beyond(runs: Runs) -> tuple[Finding, float, float]:
+def _beyond(runs: Runs) -> tuple[Finding, int, float]:
     run = runs["run"]
-    spec = _spec(run)
-    n = max(spec["samples"])
-    rows = run.part("samples").filter(pl.col("n") == n)
-    critical = float(rows["critical_samples"][0])
-    found = at_least(
-        pooled_error(rows["gta_test"].to_list(), spec["test"]), 0.5 - SMALL, N=n, critical_samples=plain(critical), d=spec["samples_d"]
-    )
-    return found, n, critical
+    c, spec = SampleSweep, SignalScaling.of(run)
+    n = max(spec.samples)
+    rows = run.part("samples").filter(pl.col(c.n) == n)
+    critical = float(rows[c.critical_samples][0])
+    error = pooled_error(rows[c.gta_test].to_list(), spec.test)
+    return at_least(error, 0.5 - SMALL, N=n, critical_samples=plain(critical), d=spec.samples_d), n, critical
 
 
 def any_samples(runs: Runs) -> Finding:
@@ -189,139 +185,147 @@ def few_samples(runs: Runs) -> Finding:
 
 def growing_d(runs: Runs) -> Finding:
     """α³U = Θ(1) as d grows."""
-    rows = runs["run"].part("dimensions")
-    return exponent_at_most(rows["d"].to_list(), rows["signal"].to_list(), 0.0, what="α³U against d")
+    c, rows = DimensionSweep, runs["run"].part("dimensions")
+    return exponent_at_most(rows[c.d].to_list(), rows[c.signal].to_list(), 0.0, what="α³U against d")
 
 
 def _until(frame: pl.DataFrame) -> pl.DataFrame:
-    first = int(frame["first_memorised"][-1])
-    return frame.filter(pl.col("step") <= first) if first >= 0 else frame
+    first = int(frame[Training.first_memorised][-1])
+    return frame.filter(pl.col(Training.step) <= first) if first >= 0 else frame
 
 
 def _after(frame: pl.DataFrame) -> pl.DataFrame:
-    last = int(frame["last_memorised"][-1])
-    return frame.filter(pl.col("step") >= last) if last >= 0 else frame.clear()
+    last = int(frame[Training.last_memorised][-1])
+    return frame.filter(pl.col(Training.step) >= last) if last >= 0 else frame.clear()
+
+
+def _least_growth(run: Run, frames: list[pl.DataFrame]) -> Finding:
+    """The least growth constant of each seed in units of 3(1−λ)."""
+    unit = 3 * (1 - SignalStages.of(run).tradeoff)
+    return at_least(over_seeds([smallest(f[Training.growth_constant]) / unit for f in frames]), 1 / CONSTANT)
 
 
 def signal_growth(runs: Runs) -> Finding:
     """Lemma 4.2's constant, relative to 3(1−λ), until the first point is memorised."""
-    run = runs["run"]
-    unit = 3 * (1 - _numbers(run)["lam"])
-    return at_least(over_seeds([smallest(_until(f)["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
+    return _least_growth(runs["run"], [_until(frame) for frame in _each(runs["run"])])
 
 
 def signal_growth_always(runs: Runs) -> Finding:
     """The same for any t, as the lemma says."""
-    run = runs["run"]
-    unit = 3 * (1 - _numbers(run)["lam"])
-    return at_least(over_seeds([smallest(f["growth_constant"]) / unit for f in _each(run)]), 1 / CONSTANT)
+    return _least_growth(runs["run"], _each(runs["run"]))
 
 
 def signal_time(runs: Runs) -> Finding:
     """T0 against 1/(1.5 η(1−λ) α³ max u_r(0)): the share of starts within the ledger's constant of it."""
-    run = runs["run"]
-    rows = run.part("starts").to_dicts()
-    foreseen = [(r["T0"], r.get("T0_predicted")) for r in rows]
-    ratios = [reached / predicted for reached, predicted in foreseen if reached > 0 and predicted is not None and 0 < predicted < math.inf]
+    rows = runs["run"].part("starts").to_dicts()
+    # A column that is empty in all rows is not there.
+    times = [(row[StartSweep.T0], row.get(StartSweep.T0_predicted)) for row in rows]
+    ratios = [t / predicted for t, predicted in times if t > 0 and predicted is not None and 0 < predicted < math.inf]
     near = sum(1 / CONSTANT <= ratio <= CONSTANT for ratio in ratios)
-    worst = max((max(ratio, 1 / ratio) for ratio in ratios), default=None)
-    close = run.summary["starts_within_a_step_or_a_tenth"]
-    return reaches(near / len(rows) if rows else math.nan, 1 - SMALL, within_a_step_or_a_tenth=close, starts=len(rows), worst_ratio=worst)
+    return reaches(
+        near / len(rows) if rows else math.nan,
+        1 - SMALL,
+        within_a_step_or_a_tenth=sum(close(*pair) for pair in times),
+        starts=len(rows),
+        worst_ratio=max((max(ratio, 1 / ratio) for ratio in ratios), default=None),
+    )
 
 
 def recursion(runs: Runs) -> Finding:
     """The exact recursions against full descent."""
-    error = runs["run"].summary["recursion_error"]
-    return exactly(math.nan if error is None else float(error), SAME, steps=_spec(runs["run"])["verify_steps"])
+    run = runs["run"]
+    rows = run.part("verify")
+    gaps = [largest(rows[key]) for key in (Verification.gap_u, Verification.gap_v)] if rows.height else []
+    return exactly(largest(gaps), SAME, steps=SignalStages.of(run).verify_steps)
 
 
 def signal_ceiling(runs: Runs) -> Finding:
     """Lemma 4.3: max u_r against α⁻¹ + ηα³(1−γ)³ Σ_s mean ψ, from T0 on."""
     run = runs["run"]
-    k = _numbers(run)
+    spec, c = SignalStages.of(run), Training
+    alpha, gap, eta = spec.law.strength, spec.law.residual, spec.learning_rate
     ratios = []
     for frame in _each(run):
-        late = frame.filter(pl.col("step") >= pl.col("signal_at").last())
-        room = 1 / k["alpha"] + k["eta"] * (k["alpha"] * k["gap"]) ** 3 * late["slack"]
-        ratios.append(largest(late["u_max"] / room))
-    return at_most(over_seeds(ratios), soft(k["d"]))
+        late = frame.filter(pl.col(c.step) >= pl.col(c.signal_at).last())
+        room = 1 / alpha + eta * (alpha * gap) ** 3 * late[c.slack]
+        ratios.append(largest(late[c.u_max] / room))
+    return at_most(over_seeds(ratios), _logarithm(run))
+
+
+def _crosstalk(run: Run, frames: list[pl.DataFrame]) -> Finding:
+    """What other patches take from v_ijr, in units of Pσ²√d/α."""
+    law = SignalStages.of(run).law
+    unit = law.patches * law.noise_scale**2 * law.d**0.5 / law.strength
+    most = [largest(frame[Training.crosstalk_low]) / unit for frame in frames]
+    return at_most(over_seeds(most), _logarithm(run), unit=unit)
 
 
 def noise_growth(runs: Runs) -> Finding:
     """Lemma 4.4: what other patches take from v_ijr, against P σ² √d/α up to a logarithm."""
-    run = runs["run"]
-    k = _numbers(run)
-    unit = k["patches"] * k["sigma"] ** 2 * k["d"] ** 0.5 / k["alpha"]
-    return at_most(over_seeds([largest(f["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
+    return _crosstalk(runs["run"], _each(runs["run"]))
 
 
 def noise_growth_early(runs: Runs) -> Finding:
     """The same up to the step at which the first point is memorised."""
-    run = runs["run"]
-    k = _numbers(run)
-    unit = k["patches"] * k["sigma"] ** 2 * k["d"] ** 0.5 / k["alpha"]
-    return at_most(over_seeds([largest(_until(f)["crosstalk_low"]) / unit for f in _each(run)]), soft(k["d"]), unit=unit)
+    return _crosstalk(runs["run"], [_until(frame) for frame in _each(runs["run"])])
 
 
 def noise_time(runs: Runs) -> Finding:
     """T1 grows like N/(η σ0 σ³ d^{3/2}) (Lemma C.7): exponent of the measured median against that order."""
-    rows = runs["run"].part("dimensions")
+    c, rows = DimensionSweep, runs["run"].part("dimensions")
     # A seed that never memorised has −1, which is no time: the exponent cannot be fitted, not fitted to the others.
-    fit = fitted(rows["T1_order"].to_list(), rows["median_memorised"].cast(pl.Float64).to_list())
+    fit = fitted(rows[c.T1_order].to_list(), rows[c.median_memorised].cast(pl.Float64).to_list())
     return every({"not slower": at_most(fit, 1 + BEND), "not faster": at_least(fit, 1 - BEND)})
 
 
 def induction(runs: Runs) -> Finding:
     """Hypothesis C.1: α·max u_r and max |v_ijr| stay below a logarithm."""
     run = runs["run"]
-    k = _numbers(run)
-    bound = soft(k["d"])
-    return every(
-        {
-            "signal": at_most(over_seeds([largest(f["alpha_u"]) for f in _each(run)]), bound),
-            "noise": at_most(over_seeds([largest(f["v_max"]) for f in _each(run)]), bound),
-        }
-    )
+
+    def within(key: str) -> Finding:
+        return at_most(over_seeds([largest(frame[key]) for frame in _each(run)]), _logarithm(run))
+
+    return every({"signal": within(Training.alpha_u), "noise": within(Training.v_max)})
 
 
 def gradient_floor(runs: Runs) -> Finding:
     """Lemma C.8: ‖∇L‖/L after T1."""
     run = runs["run"]
-    found = [smallest(_after(f)["gradient"] / _after(f)["loss"]) for f in _each(run)]
-    return at_least(over_seeds(found), 1 / soft(_numbers(run)["d"]))
+    late = [_after(frame) for frame in _each(run)]
+    found = [smallest(frame[Training.gradient] / frame[Training.loss]) for frame in late]
+    return at_least(over_seeds(found), 1 / _logarithm(run))
 
 
 def loss_rate(runs: Runs) -> Finding:
     """Lemma C.9: L·η(t − T1 + 1) after T1, T1 the last point's."""
     run = runs["run"]
-    k = _numbers(run)
-    found = []
-    for frame in _each(run):
-        late = _after(frame)
-        found.append(largest(late["loss"] * k["eta"] * (late["step"] - late["last_memorised"] + 1)))
-    return at_most(over_seeds(found), soft(k["d"]))
+    c, eta = Training, SignalStages.of(run).learning_rate
+    late = [_after(frame) for frame in _each(run)]
+    found = [largest(f[c.loss] * eta * (f[c.step] - f[c.last_memorised] + 1)) for f in late]
+    return at_most(over_seeds(found), _logarithm(run))
 
 
 def slack_sum(runs: Runs) -> Finding:
     """Lemma C.10: (λ/N) Σ_s Σ_i ψ(y f(X^adv)) against 1/(ησ0)."""
     run = runs["run"]
-    k = _numbers(run)
-    found = [k["lam"] * largest(f["slack"]) * k["eta"] * k["start"] for f in _each(run)]
-    return at_most(over_seeds(found), soft(k["d"]))
+    spec = SignalStages.of(run)
+    unit = spec.tradeoff * spec.learning_rate * spec.start_scale
+    return at_most(over_seeds([unit * largest(f[Training.slack]) for f in _each(run)]), _logarithm(run))
 
 
 def slack_growth(runs: Runs) -> Finding:
     """Lemma C.10's bound has no N: exponent of the sum in N, up to the N that memorises at all (N ≤ N*)."""
-    rows = runs["run"].part("samples").filter(pl.col("n") <= pl.col("critical_samples"))
-    return exponent_at_most(rows["n"].to_list(), rows["slack"].to_list(), 0.0, what="summed ψ against N, d fixed")
+    c = SampleSweep
+    rows = runs["run"].part("samples").filter(pl.col(c.n) <= pl.col(c.critical_samples))
+    return exponent_at_most(rows[c.n].to_list(), rows[c.slack].to_list(), 0.0, what="summed ψ against N, d fixed")
 
 
-def lemma(name: str) -> Any:
+def lemma(name: str) -> Judge:
     """The worst share of a tensor-power lemma's bound over the grid."""
 
     def judge(runs: Runs) -> Finding:
-        rows = runs["run"].part("lemmas").filter(pl.col("lemma") == name)
-        return exactly(largest(rows["share"]), 1 + SAME, cases=rows.height)
+        rows = runs["run"].part("lemmas").filter(pl.col(LemmaCase.lemma) == name)
+        return exactly(largest(rows[LemmaCase.share]), 1 + SAME, cases=rows.height)
 
     return judge
 

@@ -9,11 +9,13 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from featscope.core.columns import Columns, column
 from featscope.core.store import Folder, Json
 from featscope.experiments.spec import Experiment, Overrides, Spec
 
 Row = dict[str, Any]
 CAP = 2_000_000
+LEMMAS = ("A.1", "A.2", "A.3")
 
 
 class SignalLemmas(Spec):
@@ -23,11 +25,24 @@ class SignalLemmas(Spec):
     profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"rates": [0.01, 0.1, 1.0]}}
 
     seeds: tuple[int, ...] = (0,)
-    rates: tuple[float, ...] = Field(default=(0.0003, 0.001, 0.01, 0.1, 1.0, 10.0), description="m·z0 (A.1), A·z0 (A.2, A.3)")
+    rates: tuple[float, ...] = Field(
+        default=(0.0003, 0.001, 0.01, 0.1, 1.0, 10.0), description="m·z0 (A.1), A·z0 (A.2, A.3)"
+    )
     starts: tuple[float, ...] = Field(default=(0.001, 0.1, 1.0), description="z0")
     spreads: tuple[float, ...] = Field(default=(1.0, 2.0, 10.0), description="M/m (A.1)")
     goals: tuple[float, ...] = Field(default=(1.0, 2.0, 10.0, 1000.0), description="v/z0")
     offsets: tuple[float, ...] = Field(default=(0.0, 0.25, 0.5), description="C/z0 (A.2)")
+
+
+class LemmaCase(Columns):
+    """One choice of a lemma's constants."""
+
+    lemma = column("which lemma")
+    start = column("z0")
+    rate = column("m·z0 (A.1) or A·z0 (A.2, A.3)")
+    goal = column("v/z0; none in A.3")
+    other = column("M/m (A.1) or C/z0 (A.2)")
+    share = column("time of the slowest sequence as a share of the bound (A.3: largest z·A·t)")
 
 
 def doublings(goal: float) -> int:
@@ -61,6 +76,11 @@ def decay_share(start: float, rate: float, steps: int) -> float:
     return worst
 
 
+def _row(lemma: str, start: float, rate: float, goal: float | None, other: float | None, share: float) -> Row:
+    c = LemmaCase
+    return {c.lemma: lemma, c.start: start, c.rate: rate, c.goal: goal, c.other: other, c.share: share}
+
+
 def run_lemmas(spec: SignalLemmas, folder: Folder) -> Json:
     """Iterate over the grids."""
     rows: list[Row] = []
@@ -68,16 +88,16 @@ def run_lemmas(spec: SignalLemmas, folder: Folder) -> Json:
         for spread in spec.spreads:
             bound = 3 / rate + 8 * spread * doublings(goal)
             hit = growth_time(z0, rate / z0, goal * z0)
-            rows.append({"lemma": "A.1", "start": z0, "rate": rate, "goal": goal, "other": spread, "share": hit / bound})
+            rows.append(_row("A.1", z0, rate, goal, spread, hit / bound))
         for offset in spec.offsets:
             bound = 8 * doublings(goal) + 21 / rate
             hit = summed_time(z0, rate / z0, offset * z0, goal * z0)
-            rows.append({"lemma": "A.2", "start": z0, "rate": rate, "goal": goal, "other": offset, "share": hit / bound})
+            rows.append(_row("A.2", z0, rate, goal, offset, hit / bound))
     for z0, rate in product(spec.starts, [r for r in spec.rates if r <= 1]):
-        share = decay_share(z0, rate / z0, 20000)
-        rows.append({"lemma": "A.3", "start": z0, "rate": rate, "goal": None, "other": None, "share": share})
+        rows.append(_row("A.3", z0, rate, None, None, decay_share(z0, rate / z0, 20000)))
     folder.add("lemmas", rows)
-    return {lemma: max(row["share"] for row in rows if row["lemma"] == lemma) for lemma in ("A.1", "A.2", "A.3")}
+    c = LemmaCase
+    return {lemma: max(row[c.share] for row in rows if row[c.lemma] == lemma) for lemma in LEMMAS}
 
 
 EXPERIMENTS = (
@@ -87,6 +107,7 @@ EXPERIMENTS = (
         shows="CGRO Lemmas A.1–A.3: the slowest allowed sequences against the stated times, as shares of the bound",
         spec=SignalLemmas,
         run=run_lemmas,
+        columns={"lemmas": LemmaCase},
         takes={"quick": "1 s", "cpu": "3 s", "paper": "3 s"},
     ),
 )

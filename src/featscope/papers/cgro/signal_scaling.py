@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
-from featscope.core.store import Folder, Json
+from featscope.attacks.gta import transferred
+from featscope.core.columns import Columns, column
+from featscope.core.signs import share
+from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
-from featscope.dynamics.signal_descent import Components, Weights, descent_step, steepest_ball, weakened
-from featscope.dynamics.trajectory import by_seed, trajectory
+from featscope.dynamics.signal_descent import Components, Weights, descent_step, steepest_ball
+from featscope.dynamics.trajectory import Recording, by_seed, trajectory
 from featscope.experiments.spec import Experiment, Overrides, Spec
-from featscope.laws.signal import SignalBatch, SignalLaw, stack
+from featscope.laws.signal import Instance, SignalBatch, SignalLaw, stack
 from featscope.nets.cubic_cnn import output, signal_output
 from featscope.papers.cgro.signal_robustness import Case
-from featscope.papers.cgro.signal_stages import ACCURACIES, SignalStages, predictions, share, train
+from featscope.papers.cgro.signal_stages import (
+    ACCURACIES,
+    Outcome,
+    SignalStages,
+    Training,
+    predictions,
+    train,
+)
 
 Row = dict[str, Any]
 #: α³U beyond which training has run away (a healthy run at radius δ/2 stays below 10⁶).
@@ -39,10 +51,14 @@ class SignalScaling(Spec):
     m: int = Field(default=10, ge=1)
     learning_rate: float = Field(default=0.1, gt=0)
     test: int = Field(default=2000, ge=1)
-    samples: tuple[int, ...] = Field(default=(2, 5, 10, 20, 40, 80), min_length=1, description="N, with d=samples_d and 1−γ = 1/√d")
+    samples: tuple[int, ...] = Field(
+        default=(2, 5, 10, 20, 40, 80), min_length=1, description="N, with d=samples_d and 1−γ = 1/√d"
+    )
     samples_d: int = Field(default=512, ge=2)
     steps_per_sample: int = Field(default=300, ge=1, description="T = this · N")
-    dimensions: tuple[int, ...] = Field(default=(512, 1024, 2048, 4096, 8192), min_length=1, description="d, with η ∝ α⁻²")
+    dimensions: tuple[int, ...] = Field(
+        default=(512, 1024, 2048, 4096, 8192), min_length=1, description="d, with η ∝ α⁻²"
+    )
     dimension_n: int = Field(default=20, ge=1)
     tradeoffs: tuple[float, ...] = Field(default=(0.0, 0.5, 0.9, 0.99, 1.0), min_length=1, description="λ")
     tradeoff_n: int = Field(default=20, ge=1)
@@ -50,7 +66,9 @@ class SignalScaling(Spec):
     starts: int = Field(default=40, ge=1, description="seeds for T0")
     start_steps: int = Field(default=1000, ge=1)
     attacks: tuple[Literal["gta", "fgsm", "pgd"], ...] = Field(default=("gta", "fgsm", "pgd"), min_length=1)
-    attack_radii: tuple[float, ...] = Field(default=(0.1, 1.0), min_length=1, description="shares of δ for FGSM and PGD in training")
+    attack_radii: tuple[float, ...] = Field(
+        default=(0.1, 1.0), min_length=1, description="shares of δ for FGSM and PGD in training"
+    )
     attack_n: int = Field(default=20, ge=1)
     attack_steps: int = Field(default=3000, ge=1)
 
@@ -60,147 +78,256 @@ class SignalScaling(Spec):
         return SignalStages(**{**base, "verify_steps": 0, **changes})
 
 
-def _line(spec: SignalStages, row: Row, **facts: Any) -> Row:
-    kept = ("run", "step", *ACCURACIES, "signal", "V_min", "V_median", "V_max", "signal_at", "first_memorised")
-    chosen = {key: row[key] for key in (*kept, "median_memorised", "last_memorised", "alpha_u", "v_max", "slack")}
-    return {**facts, **chosen, "critical_samples": spec.law.critical_samples(spec.start_scale)}
+class Ended(Outcome):
+    """The end of one training of a sweep."""
+
+    critical_samples = column("N* at the setting")
 
 
-def across_samples(spec: SignalScaling, folder: Folder) -> list[Row]:
+class SampleSweep(Ended):
+    """The end of one training with N points."""
+
+    n = column("training points N")
+
+
+class TradeoffSweep(Ended):
+    """The end of one training with weight λ on attacked points."""
+
+    tradeoff = column("λ")
+
+
+class DimensionSweep(Ended):
+    """The end of one training in d dimensions."""
+
+    d = column("dimension")
+    alpha = column("α")
+    learning_rate = column("η ∝ α⁻²")
+    T1_order = column("the paper's order N/(ησ0σ³d^{3/2}) of T1")
+
+
+class StartSweep(Columns):
+    """T0 of one start."""
+
+    seed = column("seed of the start")
+    T0 = column("first step with α³U ≥ 1; −1: not reached")
+    T0_predicted = column("its prediction from max_r u_r(0); none if that is not positive")
+
+
+class AttackSweep(Columns):
+    """One network trained with an attack, read on one sample; a training that diverged has no accuracies."""
+
+    attack = column("attack in training: gta, fgsm or pgd")
+    share = column("its radius as a share of δ")
+    seed = column("seed of the run")
+    sample = column("train or test")
+    signal = column("α³U at the end")
+    blown_up = column("whether training ran away")
+    diverged = column("step at which training left the numbers; none if it did not")
+    clean = column("clean accuracy")
+    gta = column("accuracy at the points of (A)")
+    ball = column("attacked accuracy over the ℓ2 balls of the radii `attack_radii`·δ")
+    certified = column("certified accuracy over the same balls")
+
+
+class SweepTraining(Training):
+    """Recorded steps of the trainings; the labels say of which."""
+
+    sweep = column("samples, tradeoffs, dimensions, starts or attacks")
+    n = column("training points N, in the sweep of samples")
+    tradeoff = column("λ, in the sweep of trade-offs")
+    d = column("dimension, in the sweep of dimensions")
+    attack = column("attack in training, in the sweep of attacks")
+    share = column("its radius as a share of δ")
+
+
+KEPT = tuple(Outcome.all())
+
+
+def _ends(one: SignalStages, last: Rows, **facts: float) -> Rows:
+    """The last rows of a training as lines of a sweep."""
+    critical = one.law.critical_samples(one.start_scale)
+    return [{**facts, **{key: row[key] for key in KEPT}, Ended.critical_samples: critical} for row in last]
+
+
+def across_samples(spec: SignalScaling, folder: Folder) -> Rows:
     """GTA-test accuracy as N crosses N*, 1−γ = 1/√d, T ∝ N."""
     law = SignalLaw(d=spec.samples_d, gap_logs=0.0)
-    lines: list[Row] = []
+    lines: Rows = []
     for n in spec.samples:
         steps = spec.steps_per_sample * n
         compact = n * (law.patches - 1) + spec.m < law.d
         one = spec.stages(law=law, n=n, steps=steps, every=steps, compact=compact)
-        lines += [_line(one, row, n=n) for row in train(one, folder.part(f"train/n{n}")).last]
+        folder.conditions(law.check(one.setting), sweep="samples", n=n)
+        lines += _ends(one, train(one, folder.part("train", sweep="samples", n=n)).last, n=n)
     folder.add("samples", lines)
     return lines
 
 
-def across_tradeoffs(spec: SignalScaling, folder: Folder) -> list[Row]:
+def across_tradeoffs(spec: SignalScaling, folder: Folder) -> Rows:
     """What λ decides: none of the attacked points (0) … only attacked points (1)."""
-    lines: list[Row] = []
+    lines: Rows = []
     for lam in spec.tradeoffs:
         steps = spec.tradeoff_steps
         one = spec.stages(n=spec.tradeoff_n, tradeoff=lam, steps=steps, every=steps, compact=True)
-        lines += [_line(one, row, tradeoff=lam) for row in train(one, folder.part(f"train/lambda{lam}")).last]
+        folder.conditions(one.law.check(one.setting), sweep="tradeoffs", tradeoff=lam)
+        done = train(one, folder.part("train", sweep="tradeoffs", tradeoff=lam))
+        lines += _ends(one, done.last, tradeoff=lam)
     folder.add("tradeoffs", lines)
     return lines
 
 
-def across_dimensions(spec: SignalScaling, folder: Folder) -> list[Row]:
+def _settled(state: Components, t: int) -> bool:
+    """All points are memorised, and a quarter of that time more has passed."""
+    last = int(state.memorised_at.max())
+    return bool((state.memorised_at >= 0).all()) and t >= 1.25 * last
+
+
+def across_dimensions(spec: SignalScaling, folder: Folder) -> Rows:
     """All points memorised, and a quarter of that time more, for growing d; η shrinks like α⁻²."""
     unit = SignalLaw(d=1024).strength
-
-    def settled(state: Components, t: int) -> bool:
-        last = int(state.memorised_at.max())
-        return bool((state.memorised_at >= 0).all()) and t >= 1.25 * last
-
-    lines: list[Row] = []
+    lines: Rows = []
     for d in spec.dimensions:
         law = SignalLaw(d=d)
         eta = spec.learning_rate * (unit / law.strength) ** 2
         cap = int(600 * spec.dimension_n * d / 1024) + 2000
-        one = spec.stages(law=law, n=spec.dimension_n, learning_rate=eta, steps=cap, every=max(1, cap // 60), compact=True)
-        done = train(one, folder.part(f"train/d{d}"), settled)
-        for row, foreseen in zip(done.last, predictions(one, done.kernel), strict=True):
-            lines.append(_line(one, row, d=d, alpha=law.strength, learning_rate=eta, T1_order=foreseen["T1_order"]))
+        every = max(1, cap // 60)
+        one = spec.stages(
+            law=law, n=spec.dimension_n, learning_rate=eta, steps=cap, every=every, compact=True
+        )
+        folder.conditions(law.check(one.setting), sweep="dimensions", d=d)
+        done = train(one, folder.part("train", sweep="dimensions", d=d), _settled)
+        # The order is one number for all seeds: it knows the setting alone.
+        order = predictions(one, done.kernel)[0].T1_order
+        lines += _ends(one, done.last, d=d, alpha=law.strength, learning_rate=eta, T1_order=order)
     folder.add("dimensions", lines)
     return lines
 
 
-def across_starts(spec: SignalScaling, folder: Folder) -> list[Row]:
+def across_starts(spec: SignalScaling, folder: Folder) -> Rows:
     """T0 of many starts against its prediction from the largest u_r(0) alone."""
-    one = spec.stages(seeds=tuple(range(spec.starts)), n=5, steps=spec.start_steps, every=spec.start_steps, test=1, compact=True)
-    done = train(one, folder.part("train/starts"))
-    foreseen = predictions(one, done.kernel)
-    lines: list[Row] = [
-        {"run": row["run"], "T0": row["signal_at"], "T0_predicted": p["T0"]} for row, p in zip(done.last, foreseen, strict=True)
+    seeds, steps = tuple(range(spec.starts)), spec.start_steps
+    one = spec.stages(seeds=seeds, n=5, steps=steps, every=steps, test=1, compact=True)
+    folder.conditions(one.law.check(one.setting), sweep="starts")
+    done = train(one, folder.part("train", sweep="starts"))
+    c, foreseen = StartSweep, predictions(one, done.kernel)
+    lines: Rows = [
+        {c.seed: row[Outcome.seed], c.T0: row[Outcome.signal_at], c.T0_predicted: predicted.T0}
+        for row, predicted in zip(done.last, foreseen, strict=True)
     ]
     folder.add("starts", lines)
     return lines
 
 
-def across_attacks(spec: SignalScaling, folder: Folder) -> list[Row]:
+def across_attacks(spec: SignalScaling, folder: Folder) -> Rows:
     """Objective (O) with FGSM or PGD over the ℓ2 ball against the current network, beside (A)."""
-    lines: list[Row] = []
+    one = spec.stages(n=spec.attack_n, steps=spec.attack_steps, compact=True)
+    folder.conditions(one.law.check(one.setting), sweep="attacks")
+    instance = stack([one.instance(seed) for seed in one.seeds])
+    lines: Rows = []
     for name in spec.attacks:
         for part in spec.attack_radii if name != "gta" else (1.0,):
-            lines += _train_attacked(spec, folder, name, part)
-    folder.add("attacks", lines)
+            done = _train_attacked(one, instance, folder, name, part)
+            found = folder.once(
+                "attacks",
+                partial(_attack_rows, spec, one, instance, done, name, part),
+                attack=name,
+                share=part,
+            )
+            lines += [{AttackSweep.attack: name, AttackSweep.share: part, **row} for row in found.rows]
     return lines
 
 
-def _train_attacked(spec: SignalScaling, folder: Folder, name: str, part: float) -> list[Row]:
-    one = spec.stages(n=spec.attack_n, steps=spec.attack_steps, compact=True)
-    law, instance = one.law, stack([one.instance(seed) for seed in one.seeds])
-    x, y = instance.train.x, instance.train.y
-    given = weakened(x, law.residual) if name == "gta" else steepest_ball(part * law.radius, 1 if name == "fgsm" else 5)
+def _train_attacked(
+    one: SignalStages, instance: Instance, folder: Folder, name: str, part: float
+) -> Recording[Weights]:
+    law, x, y = one.law, instance.train.x, instance.train.y
+    ascent = steepest_ball(part * law.radius, 1 if name == "fgsm" else 5)
+    given = transferred(x, y, law) if name == "gta" else ascent
     step = descent_step(x, y, one.learning_rate, one.tradeoff, given)
-
     noise = instance.train.noise()
 
-    def observe(state: Weights, t: int) -> Any:
+    def observe(state: Weights, t: int) -> Mapping[str, Tensor | float]:
         memory = y * output(state.w, noise)
-        return {"signal": law.strength**3 * signal_output(state.w), "V_median": memory.median(-1).values}
+        signal = law.strength**3 * signal_output(state.w)
+        return {Training.signal: signal, Training.V_median: memory.median(-1).values}
 
-    keep = folder.part(f"train/{name}{part}")
-    done = trajectory(
-        step, Weights(instance.w), spec.attack_steps, observe, max(1, spec.attack_steps // 30), runs=by_seed(one.seeds), keep=keep
+    keep, runs = folder.part("train", sweep="attacks", attack=name, share=part), by_seed(one.seeds)
+    return trajectory(
+        step, Weights(instance.w), one.steps, observe, max(1, one.steps // 30), runs=runs, keep=keep
     )
-    lines: list[Row] = []
+
+
+def _attack_rows(
+    spec: SignalScaling,
+    one: SignalStages,
+    instance: Instance,
+    done: Recording[Weights],
+    name: str,
+    part: float,
+) -> tuple[Rows, dict[str, Tensor]]:
+    """Every network of one attack on its training points and on fresh ones."""
+    c = AttackSweep
+    rows: Rows = []
     for index, seed in enumerate(one.seeds):
         if str(seed) in done.diverged:
-            lines.append({"attack": name, "share": part, "run": seed, "blown_up": True, "diverged": done.diverged[str(seed)]})
+            lost: Row = {c.seed: seed, c.signal: None, c.blown_up: True, c.diverged: done.diverged[str(seed)]}
+            rows += [{**lost, c.sample: sample} for sample in ("train", "test")]
             continue
         w = done.state.w[index]
-        signal = float(law.strength**3 * signal_output(w))
-        row: Row = {"attack": name, "share": part, "run": seed, "signal": signal, "blown_up": signal > BLOWN_UP}
-        sets = {"train": SignalBatch(*(t[index] for t in instance.train)), "test": one.fresh(seed, w)}
-        for label, batch in sets.items():
-            case = Case(w, batch, law.residual)
-            rng = stream(seed, "attack", name, repr(part), label)
-            row[f"clean_{label}"] = float(share(case.y * output(case.w, case.x) > 0))
-            row[f"gta_{label}"] = float(share(case.y * output(case.w, case.attacked) > 0))
-            for fraction in spec.attack_radii:
-                found, sure = case.ball(fraction * law.radius, 2, rng)
-                row |= {f"ball{fraction:g}_{label}": found.accuracy, f"certified{fraction:g}_{label}": sure}
-        lines.append(row)
-    return lines
+        signal = float(one.law.strength**3 * signal_output(w))
+        ended: Row = {c.seed: seed, c.signal: signal, c.blown_up: signal > BLOWN_UP, c.diverged: None}
+        batches = {"train": SignalBatch(*(t[index] for t in instance.train)), "test": one.fresh(seed, w)}
+        for sample, batch in batches.items():
+            rng = stream(seed, "attack", name, repr(part), sample)
+            read = _accuracies(Case(w, batch, one.law.residual), one.law, spec.attack_radii, rng)
+            rows.append({**ended, c.sample: sample, **read})
+    return rows, {}
 
 
-def _mean(lines: list[Row], key: str, value: Any, of: str) -> float:
-    chosen = [line[of] for line in lines if line[key] == value]
-    return float(sum(chosen) / len(chosen))
+def _accuracies(case: Case, law: SignalLaw, radii: tuple[float, ...], rng: torch.Generator) -> Row:
+    c = AttackSweep
+    found = [case.ball(fraction * law.radius, 2, rng) for fraction in radii]
+    return {
+        c.clean: float(share(case.y * output(case.w, case.x) > 0)),
+        c.gta: float(share(case.y * output(case.w, case.attacked) > 0)),
+        c.ball: [attacked.accuracy for attacked, _ in found],
+        c.certified: [sure for _, sure in found],
+    }
+
+
+def _means(lines: Rows, key: str, values: tuple[float, ...], columns: tuple[str, ...]) -> Json:
+    """For each value of a swept column the means of others over the seeds."""
+    chosen = {value: [line for line in lines if line[key] == value] for value in values}
+    return {
+        str(value): {column: sum(line[column] for line in mine) / len(mine) for column in columns}
+        for value, mine in chosen.items()
+    }
 
 
 def run_scaling(spec: SignalScaling, folder: Folder) -> Json:
-    """All four sweeps."""
+    """All five sweeps."""
     with torch.no_grad():
         samples, tradeoffs = across_samples(spec, folder), across_tradeoffs(spec, folder)
         dimensions, attacks = across_dimensions(spec, folder), across_attacks(spec, folder)
         starts = across_starts(spec, folder)
     law = SignalLaw(d=spec.samples_d, gap_logs=0.0)
+    late = (Outcome.signal, Outcome.median_memorised, Outcome.step)
     return {
         "critical_samples": law.critical_samples(1 / math.sqrt(law.d)),
-        "samples": {str(n): {key: _mean(samples, "n", n, key) for key in ACCURACIES} for n in spec.samples},
-        "tradeoffs": {str(v): {k: _mean(tradeoffs, "tradeoff", v, k) for k in (*ACCURACIES, "signal")} for v in spec.tradeoffs},
-        "dimensions": {
-            str(d): {k: _mean(dimensions, "d", d, k) for k in (*ACCURACIES, "signal", "median_memorised", "step")} for d in spec.dimensions
-        },
+        "samples": _means(samples, SampleSweep.n, spec.samples, ACCURACIES),
+        "tradeoffs": _means(tradeoffs, TradeoffSweep.tradeoff, spec.tradeoffs, (*ACCURACIES, Outcome.signal)),
+        "dimensions": _means(dimensions, DimensionSweep.d, spec.dimensions, (*ACCURACIES, *late)),
         "attacks": attacks,
-        "starts_within_a_step_or_a_tenth": sum(close(line) for line in starts),
+        "starts_within_a_step_or_a_tenth": sum(
+            close(line[StartSweep.T0], line[StartSweep.T0_predicted]) for line in starts
+        ),
         "starts": len(starts),
     }
 
 
-def close(line: Row) -> bool:
+def close(reached: int, predicted: float | None) -> bool:
     """Whether T0 is within one step or a tenth of its prediction."""
-    if line["T0"] < 0 or line["T0_predicted"] is None:
-        return False
-    return bool(abs(line["T0"] - line["T0_predicted"]) <= max(1, 0.1 * line["T0_predicted"]))
+    return reached >= 0 and predicted is not None and abs(reached - predicted) <= max(1, 0.1 * predicted)
 
 
 EXPERIMENTS = (
@@ -210,6 +337,15 @@ EXPERIMENTS = (
         shows="CGRO §4: N across the critical N*, the trade-off λ, growing d, and FGSM or PGD in place of the attack (A)",
         spec=SignalScaling,
         run=run_scaling,
+        revision=2,
+        columns={
+            "samples": SampleSweep,
+            "tradeoffs": TradeoffSweep,
+            "dimensions": DimensionSweep,
+            "starts": StartSweep,
+            "attacks": AttackSweep,
+            "train": SweepTraining,
+        },
         takes={"quick": "10 s", "cpu": "70 s", "paper": "15 min"},
         counts_diverged=True,
     ),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from featscope.attacks.gta import transferred
+from featscope.core.columns import Columns, column
+from featscope.core.signs import share
 from featscope.core.store import Folder, Json, Part, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.signal_descent import (
@@ -20,19 +23,26 @@ from featscope.dynamics.signal_descent import (
     descent_step,
     recursion_step,
     side_by_side,
-    weakened,
 )
-from featscope.dynamics.trajectory import by_seed, trajectory
+from featscope.dynamics.trajectory import Observe, by_seed, trajectory
 from featscope.experiments.spec import Experiment, Overrides, Spec
-from featscope.laws.signal import Instance, SignalBatch, SignalLaw, stack
-from featscope.papers.cgro.signal_robustness import readings
+from featscope.laws.signal import Instance, SignalBatch, SignalLaw, SignalSetting, stack
+from featscope.papers.cgro.signal_robustness import Conflict, Robustness, readings
 
 
 class SignalStages(Spec):
     """Training on (O) with the attack (A), by the exact recursions."""
 
     profiles: ClassVar[Mapping[str, Overrides]] = {
-        "quick": {"d": 256, "n": 10, "steps": 3000, "test": 500, "every": 50, "verify_steps": 300, "radii": [0.02, 0.06, 0.1, 1.0]},
+        "quick": {
+            "d": 256,
+            "n": 10,
+            "steps": 3000,
+            "test": 500,
+            "every": 50,
+            "verify_steps": 300,
+            "radii": [0.02, 0.06, 0.1, 1.0],
+        },
         "paper": {"seeds": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "test": 20000},
     }
 
@@ -46,13 +56,21 @@ class SignalStages(Spec):
     steps: int = Field(default=15000, ge=1, description="T")
     every: int = Field(default=100, ge=1)
     test: int = Field(default=2000, ge=1, description="fresh points")
-    compact: bool = Field(default=False, description="train the isometric copy in law, n(P−1)+m+1 coordinates")
-    noise_ball: float = Field(default=0.1, ge=0, description="ℓ2 radius on the noise patches around the attacked point")
+    compact: bool = Field(
+        default=False, description="train the isometric copy in law, n(P−1)+m+1 coordinates"
+    )
+    noise_ball: float = Field(
+        default=0.1, ge=0, description="ℓ2 radius on the noise patches around the attacked point"
+    )
     radii: tuple[float, ...] = Field(
-        default=(0.01, 0.02, 0.04, 0.06, 0.1, 0.2, 0.5, 1.0), min_length=1, description="shares of δ for `ball`"
+        default=(0.01, 0.02, 0.04, 0.06, 0.1, 0.2, 0.5, 1.0),
+        min_length=1,
+        description="shares of δ for `ball`",
     )
     restarts: int = Field(default=3, ge=1)
-    verify_steps: int = Field(default=12000, ge=0, description="steps of full descent compared with the recursion, first seed")
+    verify_steps: int = Field(
+        default=12000, ge=0, description="steps of full descent compared with the recursion, first seed"
+    )
 
     @property
     def start_scale(self) -> float:
@@ -69,9 +87,72 @@ class SignalStages(Spec):
         return self.law.fresh(self.test, like, stream(seed, "data", "test"))
 
     @property
+    def setting(self) -> SignalSetting:
+        """What Theorem 4.1 speaks of besides the law."""
+        return SignalSetting(self.n, self.start_scale, self.learning_rate, self.tradeoff)
+
+    @property
     def objective(self) -> Objective:
         """(O) at this setting."""
         return Objective.of(self.law, self.n, self.learning_rate, self.tradeoff)
+
+
+class Outcome(Columns):
+    """Where a training stands at one step: α³U and V_i of §4.3, accuracies, and the times of the stages (−1: not yet)."""
+
+    seed = column("seed of the run")
+    step = column("step t")
+    clean_train = column("clean accuracy of the training points")
+    clean_test = column("clean accuracy of fresh points")
+    gta_train = column("accuracy of the training points at their points of (A)")
+    gta_test = column("accuracy of fresh points at their points of (A)")
+    signal = column("α³U")
+    V_min = column("least V_i")
+    V_median = column("median V_i")
+    V_max = column("largest V_i")
+    signal_at = column("first step with α³U ≥ 1")
+    first_memorised = column("first step with some V_i ≥ 1")
+    median_memorised = column("first step by which half of the points have V_i ≥ 1")
+    last_memorised = column("first step by which every point has had V_i ≥ 1")
+    alpha_u = column("α·max_r u_r")
+    v_max = column("max_ijr |v_ijr|")
+    slack = column("Σ_s mean_i ψ(ρs + V_i) over the steps so far")
+
+
+class Training(Outcome):
+    """One recorded step of the recursions with all quantities of §4.1 and §4.3."""
+
+    u_max = column("max_r u_r")
+    V_fresh_rms = column("root mean square of V over fresh points")
+    memorised = column("share of training points with V_i ≥ 1")
+    loss = column("value of (O)")
+    gradient = column("‖∇L‖")
+    growth_constant = column("growth of u_r in units of ηα³u_r²ψ(α³U), Lemma 4.2's constant")
+    crosstalk_low = column("most that other noise patches took from a v_ijr")
+    crosstalk_high = column("most that other noise patches added to a v_ijr")
+
+
+class Stages(Columns):
+    """The stages of one seed, measured and predicted; none where a time was not reached or cannot be predicted."""
+
+    seed = column("seed of the run")
+    T0 = column("first step with α³U ≥ 1")
+    T0_predicted = column("its prediction from max_r u_r(0)")
+    T1_first = column("first step with some V_i ≥ 1")
+    T1_median = column("first step by which half of the points have V_i ≥ 1")
+    T1_last = column("first step by which every point has had V_i ≥ 1")
+    T1_median_predicted = column("prediction of the median from v_ijr(0)")
+    T1_order = column("the paper's order N/(ησ0σ³d^{3/2})")
+    plateau_predicted = column("where α³U should stand at the median T1")
+
+
+class Verification(Columns):
+    """Full descent beside the recursions at one step, first seed."""
+
+    seed = column("seed of the run")
+    step = column("step t")
+    gap_u = column("largest difference in u")
+    gap_v = column("largest difference in v")
 
 
 class Fresh:
@@ -93,14 +174,9 @@ class Fresh:
         return v.pow(3).view(*v.shape[:2], self.count, -1).sum((1, 3))
 
 
-def share(flags: Tensor) -> Tensor:
-    """The share of true entries along the last axis."""
-    return flags.double().mean(-1)
-
-
-def observer(spec: SignalStages, kernel: Kernel, fresh: Fresh) -> Any:
+def observer(spec: SignalStages, kernel: Kernel, fresh: Fresh) -> Observe[Components]:
     """The quantities of §4.1 and §4.3 at a state."""
-    objective, alpha = spec.objective, spec.law.strength
+    c, objective, alpha = Training, spec.objective, spec.law.strength
     own = kernel.gram.diagonal(dim1=-2, dim2=-1)[:, None, :]
 
     def observe(state: Components, t: int) -> Mapping[str, Tensor | float]:
@@ -114,29 +190,29 @@ def observer(spec: SignalStages, kernel: Kernel, fresh: Fresh) -> Any:
         crosstalk = (state.v - kernel.v0 - own * state.c).flatten(1)
         pulled = ((1 - objective.lam) * r.clean + objective.lam * rho * r.attacked).mean(-1)
         return {
-            "signal": r.signal,
-            "u_max": state.u.amax(-1),
-            "v_max": state.v.flatten(1).abs().amax(-1),
-            "V_min": r.noise.amin(-1),
-            "V_median": r.noise.median(-1).values,
-            "V_max": r.noise.amax(-1),
-            "V_fresh_rms": tested.square().mean(-1).sqrt(),
-            "memorised": share(r.noise >= 1),
-            "clean_train": share(s + r.noise > 0),
-            "gta_train": share(rho * s + r.noise > 0),
-            "clean_test": share(s + tested > 0),
-            "gta_test": share(rho * s + tested > 0),
-            "loss": objective.loss(state.u, state.v),
-            "gradient": slope,
-            "slack": state.slack,
-            "growth_constant": 3 * pulled * (1 + r.signal.exp()),
-            "crosstalk_low": -crosstalk.amin(-1),
-            "crosstalk_high": crosstalk.amax(-1),
-            "alpha_u": alpha * state.u.amax(-1),
-            "signal_at": state.signal_at,
-            "first_memorised": _first(state.memorised_at),
-            "median_memorised": _median(state.memorised_at),
-            "last_memorised": torch.where((state.memorised_at < 0).any(-1), -1, state.memorised_at.amax(-1)),
+            c.signal: r.signal,
+            c.u_max: state.u.amax(-1),
+            c.v_max: state.v.flatten(1).abs().amax(-1),
+            c.V_min: r.noise.amin(-1),
+            c.V_median: r.noise.median(-1).values,
+            c.V_max: r.noise.amax(-1),
+            c.V_fresh_rms: tested.square().mean(-1).sqrt(),
+            c.memorised: share(r.noise >= 1),
+            c.clean_train: share(s + r.noise > 0),
+            c.gta_train: share(rho * s + r.noise > 0),
+            c.clean_test: share(s + tested > 0),
+            c.gta_test: share(rho * s + tested > 0),
+            c.loss: objective.loss(state.u, state.v),
+            c.gradient: slope,
+            c.slack: state.slack,
+            c.growth_constant: 3 * pulled * (1 + r.signal.exp()),
+            c.crosstalk_low: -crosstalk.amin(-1),
+            c.crosstalk_high: crosstalk.amax(-1),
+            c.alpha_u: alpha * state.u.amax(-1),
+            c.signal_at: state.signal_at,
+            c.first_memorised: _first(state.memorised_at),
+            c.median_memorised: _median(state.memorised_at),
+            c.last_memorised: torch.where((state.memorised_at < 0).any(-1), -1, state.memorised_at.amax(-1)),
         }
 
     return observe
@@ -152,7 +228,15 @@ def _median(times: Tensor) -> Tensor:
     return torch.where(middle == torch.iinfo(torch.long).max, -1, middle)
 
 
-def predictions(spec: SignalStages, kernel: Kernel) -> list[dict[str, float | None]]:
+class Foreseen(NamedTuple):
+    """Times that one seed's initial components predict."""
+
+    T0: float | None
+    T1: float | None
+    T1_order: float
+
+
+def predictions(spec: SignalStages, kernel: Kernel) -> list[Foreseen]:
     """Times that the initial components predict (docs/cgro.md), one for each seed.
 
     T0 = 1/(1.5 η(1−λ) α³ max_r u_r(0)); T1 = 2N/(3ηλ max_jr ‖X_i[j]‖² v_ijr(0)), its median over i; and the paper's order
@@ -163,16 +247,12 @@ def predictions(spec: SignalStages, kernel: Kernel) -> list[dict[str, float | No
     push = (own * kernel.v0).view(*kernel.v0.shape[:2], spec.n, -1).amax((1, 3)).clamp(min=0)
     lead = kernel.u0.amax(-1)
     scale = spec.n / (o.eta * spec.start_scale * law.noise_scale**3 * law.d**1.5)
-    found: list[dict[str, float | None]] = []
+    found: list[Foreseen] = []
     for index in range(len(spec.seeds)):
         up, middle = float(lead[index]), float(push[index].median())
-        found.append(
-            {
-                "T0": 1 / (1.5 * o.eta * (1 - o.lam) * o.cube * up) if up > 0 and o.lam < 1 else None,
-                "T1": 2 * spec.n / (3 * o.eta * o.lam * middle) if middle > 0 and o.lam > 0 else None,
-                "T1_order": scale,
-            }
-        )
+        first = 1 / (1.5 * o.eta * (1 - o.lam) * o.cube * up) if up > 0 and o.lam < 1 else None
+        second = 2 * spec.n / (3 * o.eta * o.lam * middle) if middle > 0 and o.lam > 0 else None
+        found.append(Foreseen(first, second, scale))
     return found
 
 
@@ -188,47 +268,53 @@ def plateau(spec: SignalStages, median_memorised: int) -> float | None:
 
 
 def verify(spec: SignalStages, instance: Instance, folder: Folder) -> float:
-    """Run full descent on the first seed beside the recursion; return the largest difference in u and v over the recorded steps."""
+    """Run full descent on the first seed beside the recursion; return the largest difference in u and v over the recorded steps.
+
+    Descent is given the points of (A) by its own formula, the recursion knows only what (A) leaves of the signal.
+    """
     one = Instance(SignalBatch(*(t[:1] for t in instance.train)), instance.w[:1])
     kernel = Kernel.of(one)
     x, y = one.train.x, one.train.y
     recursion = recursion_step(kernel, spec.objective)
-    descent = descent_step(x, y, spec.learning_rate, spec.tradeoff, weakened(x, spec.law.residual))
+    descent = descent_step(x, y, spec.learning_rate, spec.tradeoff, transferred(x, y, spec.law))
 
     def gaps(state: Pair, t: int) -> Mapping[str, Tensor | float]:
         gap_v = (state.w @ kernel.noise.mT - state.v).abs().amax((1, 2))
-        return {"gap_u": (state.w[..., 0] - state.u).abs().amax(-1), "gap_v": gap_v}
+        return {Verification.gap_u: (state.w[..., 0] - state.u).abs().amax(-1), Verification.gap_v: gap_v}
 
     start = Pair(*kernel.start(spec.n), one.w)
-    every = max(1, spec.verify_steps // 40)
-    step = side_by_side(recursion, descent)
-    keep = folder.part("verify")
-    done = trajectory(step, start, spec.verify_steps, gaps, every, runs=by_seed(spec.seeds[:1]), keep=keep)
+    every, step = max(1, spec.verify_steps // 40), side_by_side(recursion, descent)
+    runs, keep = by_seed(spec.seeds[:1]), folder.part("verify")
+    done = trajectory(step, start, spec.verify_steps, gaps, every, runs=runs, keep=keep)
     done.healthy("descent beside the recursion", "lower learning_rate")
-    return max(float(max(row["gap_u"], row["gap_v"])) for row in done.rows)
+    return max(float(max(row[Verification.gap_u], row[Verification.gap_v])) for row in done.rows)
 
 
-ACCURACIES = ("clean_train", "clean_test", "gta_train", "gta_test")
+ACCURACIES = (Outcome.clean_train, Outcome.clean_test, Outcome.gta_train, Outcome.gta_test)
 
 
-def stages(spec: SignalStages, last: Sequence[Mapping[str, Any]], kernel: Kernel) -> Json:
+def _time(step: int) -> int | None:
+    """A time of the stages; none for −1, not yet."""
+    return None if step < 0 else int(step)
+
+
+def stages(spec: SignalStages, last: Rows, kernel: Kernel) -> Rows:
     """The stages by their rules, measured and predicted: T0 (α³U ≥ 1), T1 (V_i ≥ 1, first/median/last i), the plateau of α³U."""
-    foreseen = predictions(spec, kernel)
-
-    def times(key: str) -> list[int | None]:
-        return [None if row[key] < 0 else int(row[key]) for row in last]
-
-    return {
-        "T0": times("signal_at"),
-        "T0_predicted": [p["T0"] for p in foreseen],
-        "T1_first": times("first_memorised"),
-        "T1_median": times("median_memorised"),
-        "T1_last": times("last_memorised"),
-        "T1_median_predicted": [p["T1"] for p in foreseen],
-        "T1_order": foreseen[0]["T1_order"],
-        "alpha3_U_each": [row["signal"] for row in last],
-        "plateau_predicted": [plateau(spec, int(row["median_memorised"])) for row in last],
-    }
+    c = Outcome
+    return [
+        {
+            Stages.seed: row[c.seed],
+            Stages.T0: _time(row[c.signal_at]),
+            Stages.T0_predicted: foreseen.T0,
+            Stages.T1_first: _time(row[c.first_memorised]),
+            Stages.T1_median: _time(row[c.median_memorised]),
+            Stages.T1_last: _time(row[c.last_memorised]),
+            Stages.T1_median_predicted: foreseen.T1,
+            Stages.T1_order: foreseen.T1_order,
+            Stages.plateau_predicted: plateau(spec, int(row[c.median_memorised])),
+        }
+        for row, foreseen in zip(last, predictions(spec, kernel), strict=True)
+    ]
 
 
 class Trained(NamedTuple):
@@ -240,33 +326,54 @@ class Trained(NamedTuple):
     state: Components
 
 
-def train(spec: SignalStages, keep: Part, stop: Callable[[Components, int], bool] | None = None, opening: Part | None = None) -> Trained:
+def train(
+    spec: SignalStages,
+    keep: Part,
+    stop: Callable[[Components, int], bool] | None = None,
+    opening: Part | None = None,
+) -> Trained:
     """Run the recursions for all seeds at once; ``opening`` keeps every one of the first steps, where the signal is learned."""
     instance = stack([spec.instance(seed) for seed in spec.seeds])
     kernel = Kernel.of(instance)
     observe = observer(spec, kernel, Fresh(spec, instance, kernel))
     step, start = recursion_step(kernel, spec.objective), kernel.start(spec.n)
     if opening is not None:
-        trajectory(step, start, min(spec.every, spec.steps), observe, 1, runs=by_seed(spec.seeds), keep=opening)
-    done = trajectory(step, start, spec.steps, observe, spec.every, runs=by_seed(spec.seeds), keep=keep, stop=stop)
+        trajectory(
+            step, start, min(spec.every, spec.steps), observe, 1, runs=by_seed(spec.seeds), keep=opening
+        )
+    done = trajectory(
+        step, start, spec.steps, observe, spec.every, runs=by_seed(spec.seeds), keep=keep, stop=stop
+    )
     done.healthy("the recursions", "lower learning_rate")
-    end = done.rows[-1]["step"]
-    return Trained(instance, kernel, [row for row in done.rows if row["step"] == end], done.state)
+    end = done.rows[-1][Training.step]
+    return Trained(instance, kernel, [row for row in done.rows if row[Training.step] == end], done.state)
+
+
+def _mean(rows: Rows, key: str) -> float:
+    return float(sum(row[key] for row in rows) / len(rows))
 
 
 def run_stages(spec: SignalStages, folder: Folder) -> Json:
     """Train, find the stages, and read robustness in every way."""
+    folder.conditions(spec.law.check(spec.setting))
     instance, kernel, last, state = train(spec, folder.part("training"), opening=folder.part("opening"))
-    weights = kernel.weights(instance.w, state)
-    summary: Json = {key: sum(row[key] for row in last) / len(last) for key in ACCURACIES}
-    summary |= {"alpha3_U": sum(row["signal"] for row in last) / len(last), **stages(spec, last, kernel)}
-    summary |= {f"V_{key}": [row[f"V_{key}"] for row in last] for key in ("min", "median", "max", "fresh_rms")}
-    summary |= readings(spec, instance, weights, folder)
+    found = stages(spec, last, kernel)
+    folder.add("stages", found)
+    summary: Json = {key: _mean(last, key) for key in ACCURACIES}
+    summary |= {
+        "alpha3_U": _mean(last, Training.signal),
+        "alpha3_U_each": [row[Training.signal] for row in last],
+    }
+    summary |= {
+        key: [row[key] for row in found] for key in Stages.all() if key not in (Stages.seed, Stages.T1_order)
+    }
+    summary["T1_order"] = found[0][Stages.T1_order]
+    spread = (Training.V_min, Training.V_median, Training.V_max, Training.V_fresh_rms)
+    summary |= {key: [row[key] for row in last] for key in spread}
+    summary |= readings(spec, instance, kernel.weights(instance.w, state), folder)
     if spec.verify_steps:
         summary["recursion_error"] = verify(spec, instance, folder)
-    conditions = spec.law.check(spec.n, spec.start_scale, spec.learning_rate, spec.tradeoff)
     summary["critical_samples"] = spec.law.critical_samples(spec.start_scale)
-    summary["conditions"] = [condition.as_json() for condition in conditions]
     return summary
 
 
@@ -277,6 +384,15 @@ EXPERIMENTS = (
         shows="CGRO §4: signal first, plateau, then memorised noise; clean and robust-train fine, robust-test not, by reading",
         spec=SignalStages,
         run=run_stages,
+        revision=2,
+        columns={
+            "training": Training,
+            "opening": Training,
+            "stages": Stages,
+            "robustness": Robustness,
+            "conflict": Conflict,
+            "verify": Verification,
+        },
         takes={"quick": "8 s", "cpu": "50 s", "paper": "4 min"},
     ),
 )

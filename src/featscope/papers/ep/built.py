@@ -49,7 +49,7 @@ def _memorise_row(spec: BuiltMemorise, seed: int, dim: int, n: int, kind: Indica
     data = separated_sample(n, dim, norm_of(kind), spec.separation, stream(seed, "data", dim, n, kind))
     built = memorising_network(data.x, data.y, spec.delta, spec.separation, kind)
     formula = memorising_parameters(n, dim, built.local.levels, kind)
-    counts = {Memorising.formula: formula, Memorising.lower_order: math.sqrt(n * dim)}
+    counts: Row = {Memorising.formula: formula, Memorising.lower_order: math.sqrt(n * dim)}
     return {Memorising.seed: seed, **network_row(built), **counts}
 
 
@@ -147,12 +147,13 @@ def _fstar_row(spec: BuiltFstar, seed: int, grid: GridClassifier) -> Row:
 
 def run_fstar(spec: BuiltFstar, folder: Folder) -> Json:
     """f* exactly, its slope, and the network with its count and certificate."""
-    c, rows = RobustClassifier, []
+    c = RobustClassifier
+    rows: list[Row] = []
     for seed, dim in product(spec.seeds, spec.dimensions):
         law = spec.law(dim, seed)
         data = law.support()
         folder.conditions(law.check(), d=dim, seed=seed)
-        if len(data.y.unique()) == 2:
+        if bool((data.y > 0).any() and (data.y < 0).any()):
             rows.append(_fstar_row(spec, seed, GridClassifier.of(data.x, data.y, law.radius)))
     folder.add("fstar", rows)
     return {

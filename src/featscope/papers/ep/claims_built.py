@@ -7,10 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, plain
+from featscope.claims.built import certified, formula_met, linear_growth
+from featscope.claims.claim import Claim, Finding, Need, Reading, Runs
 from featscope.claims.judging import every, exactly, exceeds, grows_at_most, largest, reaches, smallest
 from featscope.claims.packing import exponential, law_holds
-from featscope.core.rules import SAME
+from featscope.core.rules import ROUNDED_SLOPE, SAME
+from featscope.papers.ep.built import MEMORISING_KINDS, Memorising, RobustClassifier
+from featscope.papers.ep.manifold import BehindChart, TalkTable
 
 MEMORISE = {"run": Need("built-memorise")}
 FSTAR = {"run": Need("built-fstar")}
@@ -22,27 +25,24 @@ def training(runs: Runs) -> Finding:
     """Zero robust training error, certified, with a count of order N·d; the talk's √(Nd) stays below it."""
     rows = runs["run"].part("memorise")
     parts = {
-        "robust train margin": reaches(smallest(rows["slack"]), 1e-6, cases=rows.height),
-        "formula mismatches": exactly(float(rows["parameters"].ne_missing(rows["formula"]).sum()), 0.0),
-        "√(Nd) over count": exactly(largest(rows["lower_order"] / rows["parameters"]), 1.0),
+        "robust train margin": certified(rows),
+        "formula mismatches": formula_met(rows),
+        "√(Nd) over count": exactly(largest(rows[Memorising.lower_order] / rows[Memorising.parameters]), 1.0),
     }
-    for kind in ("Linf", "L2-shared"):
-        chosen = rows.filter(pl.col("kind") == kind)
-        by_n, by_d = chosen.filter(pl.col("D") == chosen["D"].max()), chosen.filter(pl.col("n") == chosen["n"].max())
-        parts[f"{kind}: growth in N"] = grows_at_most(by_n["n"].to_list(), by_n["parameters"].to_list(), 1.0)
-        parts[f"{kind}: growth in d"] = grows_at_most(by_d["D"].to_list(), by_d["parameters"].to_list(), 1.0)
+    for kind in MEMORISING_KINDS:
+        parts |= linear_growth(rows, kind, "d")
     return every(parts)
 
 
 def lipschitz(runs: Runs) -> Finding:
     """f* robust on the δ-balls and ε⁻¹-Lipschitz in ℓ∞."""
-    rows = runs["run"].part("fstar")
-    slope = largest(rows["slope"] / rows["slope_bound"])
-    local = largest(rows["local_slope"] / rows["slope_bound"])
-    short = largest(rows["f_star_bound"] - rows["f_star_on_balls"])
+    c, rows = RobustClassifier, runs["run"].part("fstar")
+    slope = largest(rows[c.slope] / rows[c.slope_bound])
+    local = largest(rows[c.local_slope] / rows[c.slope_bound])
+    short = largest(rows[c.f_star_bound] - rows[c.f_star_on_balls])
     return every(
         {
-            "slope · ε": exactly(slope, 1 + 1e-6, cases=rows.height),
+            "slope · ε": exactly(slope, 1 + ROUNDED_SLOPE, cases=rows.height),
             "2ε/(d_A + d_B)": exactly(local, 1 + SAME),
             "(1 − δ/ε) − least y·f* on balls": exactly(short, SAME),
         }
@@ -51,38 +51,49 @@ def lipschitz(runs: Runs) -> Finding:
 
 def grid(runs: Runs) -> Finding:
     """The grid network: robust by certificate, within its error bound, and exponential in d."""
-    rows = runs["run"].part("fstar")
-    runs_of = [rows.filter(pl.col("run") == seed).sort("d") for seed in sorted(set(rows["run"].to_list()))]
-    floor = math.log(smallest(rows["cells"]) + 1)
-    slowest = smallest(pl.concat([((one["parameters"] / one["parameters"].shift(1)).log() / one["d"].diff()).slice(1) for one in runs_of]))
+    c, rows = RobustClassifier, runs["run"].part("fstar")
+    seeds = [rows.filter(pl.col(c.seed) == seed).sort(c.d) for seed in sorted(set(rows[c.seed].to_list()))]
+    floor = math.log(smallest(rows[c.cells]) + 1)
+    slowest = smallest(pl.concat([_rates(one) for one in seeds]))
+    stored = rows[c.parameters] + rows[c.zeros]
     return every(
         {
-            "robust margin": exceeds(smallest(rows["slack"]), 0.0),
-            "error over bound": exactly(largest(rows["error"] / rows["error_bound"]), 1.0),
-            "formula mismatches": exactly(float((rows["parameters"] + rows["zeros"]).ne_missing(rows["formula"]).sum()), 0.0),
-            "rate in d": reaches(slowest, floor, counts=runs_of[0]["parameters"].to_list(), d=runs_of[0]["d"].to_list()),
+            "robust margin": exceeds(smallest(rows[c.slack]), 0.0),
+            "error over bound": exactly(largest(rows[c.error] / rows[c.error_bound]), 1.0),
+            "formula mismatches": exactly(float(stored.ne_missing(rows[c.formula]).sum()), 0.0),
+            "rate in d": reaches(
+                slowest, floor, counts=seeds[0][c.parameters].to_list(), d=seeds[0][c.d].to_list()
+            ),
         }
     )
 
 
+def _rates(rows: pl.DataFrame) -> pl.Series:
+    """The slope of the count's logarithm between neighbouring d."""
+    c = RobustClassifier
+    return ((rows[c.parameters] / rows[c.parameters].shift(1)).log() / rows[c.d].diff()).slice(1)
+
+
 def on_manifold(runs: Runs) -> Finding:
     """Behind a linear chart the count is k(d+1) plus a grid in k dimensions; robust on the manifold, certified."""
-    rows = runs["run"].part("manifold")
+    c, rows = BehindChart, runs["run"].part("manifold")
     parts = {
-        "robust margin": exceeds(smallest(rows["slack"]), 0.0),
-        "clean test error": exactly(1 - smallest(rows["clean_test"]), 0.0),
-        "attacked test error": exactly(1 - smallest(rows["attacked"]), 0.0),
-        "formula mismatches": exactly(float((rows["parameters"] > rows["formula"]).sum()), 0.0),
+        "robust margin": exceeds(smallest(rows[c.slack]), 0.0),
+        "clean test error": exactly(1 - smallest(rows[c.clean_test]), 0.0),
+        "attacked test error": exactly(1 - smallest(rows[c.attacked]), 0.0),
+        "formula mismatches": exactly(float((rows[c.parameters] > rows[c.formula]).sum()), 0.0),
     }
-    for k in sorted(set(rows["k"].to_list())):
-        chosen = rows.filter(pl.col("k") == k)
-        parts[f"k={k}: growth in d"] = grows_at_most(chosen["d"].to_list(), chosen["parameters"].to_list(), 1.0)
-    return every(parts, counts=_shown(rows.select("k", "d", "parameters", "needed")))
+    for k in sorted(set(rows[c.k].to_list())):
+        chosen = rows.filter(pl.col(c.k) == k)
+        parts[f"k={k}: growth in d"] = grows_at_most(
+            chosen[c.d].to_list(), chosen[c.parameters].to_list(), 1.0
+        )
+    return every(parts, counts=_manifold_counts(rows))
 
 
-def _shown(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    """Rows as evidence, which has no NaN."""
-    return [{key: plain(value) if isinstance(value, float) else value for key, value in row.items()} for row in rows.to_dicts()]
+def _manifold_counts(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    c = BehindChart
+    return rows.select(c.k, c.d, c.parameters, c.needed).to_dicts()
 
 
 def manifold_lower(runs: Runs) -> Finding:
@@ -92,15 +103,15 @@ def manifold_lower(runs: Runs) -> Finding:
 
 def summary_table(runs: Runs) -> Finding:
     """Every cell of the talk's table: the lower bound may not exceed the upper one."""
-    rows, behind = runs["run"].part("table"), runs["run"].part("manifold")
+    t, rows, behind = TalkTable, runs["run"].part("table"), runs["run"].part("manifold")
     cells = [
-        rows["train_lower"] / rows["train_upper"],
+        rows[t.train_lower] / rows[t.train_upper],
         # Both sides have hundreds of digits; in logarithms nothing overflows before the quotient does.
-        10.0 ** (rows["general_lower"].log(10) - rows["general_upper_log10"]),
-        behind["needed"] / behind["parameters"],
+        10.0 ** (rows[t.general_lower].log(10) - rows[t.general_upper_log10]),
+        behind[BehindChart.needed] / behind[BehindChart.parameters],
     ]
     worst = largest(pl.concat([cell.cast(pl.Float64).rename("cell") for cell in cells]))
-    return exactly(worst, 1.0, table=_shown(rows), manifold=_shown(behind.select("k", "d", "parameters", "needed")))
+    return exactly(worst, 1.0, table=rows.drop("part").to_dicts(), manifold=_manifold_counts(behind))
 
 
 CLAIMS = (
@@ -110,7 +121,14 @@ CLAIMS = (
         "EP, talk: robust training",
         "Õ(Nd) parameters give zero robust training error on any separated set.",
         ("separation above 2δ",),
-        (Reading("built", "memorising network, certificate, exact count and its growth; √(Nd) beside it", MEMORISE, training),),
+        (
+            Reading(
+                "built",
+                "memorising network, certificate, exact count and its growth; √(Nd) beside it",
+                MEMORISE,
+                training,
+            ),
+        ),
     ),
     Claim(
         "EP-f*",
@@ -119,7 +137,9 @@ CLAIMS = (
         "f* is robust on 2ε-separated sets and ε⁻¹-Lipschitz; a ReLU network with exp(d) parameters follows it.",
         ("separation 2ε", "δ < ε"),
         (
-            Reading("exact", "f* itself: slopes over near and far pairs, values on the δ-balls", FSTAR, lipschitz),
+            Reading(
+                "exact", "f* itself: slopes over near and far pairs, values on the δ-balls", FSTAR, lipschitz
+            ),
             Reading("grid network", "exact interpolation on a grid: certificate, error, count", FSTAR, grid),
         ),
     ),
@@ -130,8 +150,15 @@ CLAIMS = (
         "Robust generalisation needs exp(Ω(d)) parameters already for a linearly separable law.",
         ("VC bound of Bartlett et al. 2019, Theorem 7",),
         (
-            Reading("count", "least number of parameters by VC counting on the packing", PACKING, exponential),
-            Reading("law", "the packing is separated, linearly separable, and fragile for the linear classifier", PACKING, law_holds),
+            Reading(
+                "count", "least number of parameters by VC counting on the packing", PACKING, exponential
+            ),
+            Reading(
+                "law",
+                "the packing is separated, linearly separable, and fragile for the linear classifier",
+                PACKING,
+                law_holds,
+            ),
         ),
     ),
     Claim(
@@ -141,7 +168,9 @@ CLAIMS = (
         "On a k-dimensional manifold exp(O(k)) parameters suffice, and exp(Ω(k)) are needed.",
         ("the embedding is known", "its chart is linear"),
         (
-            Reading("built", "chart then grid: certificate, attack, counts over k and d", MANIFOLD, on_manifold),
+            Reading(
+                "built", "chart then grid: certificate, attack, counts over k and d", MANIFOLD, on_manifold
+            ),
             Reading("lower", "the packing's count with k in place of D", PACKING, manifold_lower),
         ),
     ),
@@ -151,6 +180,13 @@ CLAIMS = (
         "EP, talk: Table 1",
         "Upper and lower bounds on parameters for robust training and robust generalisation.",
         (),
-        (Reading("cells", "our counts and bounds in every cell; no lower bound above an upper one", MANIFOLD, summary_table),),
+        (
+            Reading(
+                "cells",
+                "our counts and bounds in every cell; no lower bound above an upper one",
+                MANIFOLD,
+                summary_table,
+            ),
+        ),
     ),
 )

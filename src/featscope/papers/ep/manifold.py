@@ -113,7 +113,8 @@ def _manifold_row(spec: Manifold, law: ManifoldLaw) -> Row:
 
 def table(spec: Manifold) -> list[Row]:
     """The talk's Table 1 with our counts: N = table_n, ℓ∞, ε = .2, δ = .08, μ = `mu`."""
-    c, rows = TalkTable, []
+    c = TalkTable
+    rows: list[Row] = []
     cells = cells_needed(TABLE_EPS, TABLE_DELTA)
     for dim in TABLE_DIMENSIONS:
         needed = float(parameters_needed(packing_sites(dim, TABLE_DELTA), spec.mu))
@@ -133,7 +134,8 @@ def table(spec: Manifold) -> list[Row]:
 
 def run_manifold(spec: Manifold, folder: Folder) -> Json:
     """Build behind charts, certify, attack, and fill the table."""
-    c, rows = BehindChart, []
+    c = BehindChart
+    rows: list[Row] = []
     for seed, k, d in product(spec.seeds, spec.intrinsic, spec.ambient):
         law = ManifoldLaw(k=k, d=d, seed=seed)
         folder.conditions(law.check(), k=k, d=d, seed=seed)
