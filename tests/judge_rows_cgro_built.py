@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from judging import Cannot, Case, Table, judged, made
 
 NAN = math.nan
@@ -18,43 +18,51 @@ NAN = math.nan
 SEPARATION, RADIUS, NEEDED = 0.5, 0.125, 15 / 32
 
 
-def stored(name: str, apart: float = 0.5, separation: float = SEPARATION, radius: float = RADIUS) -> dict[str, torch.Tensor]:
+class Stored(NamedTuple):
+    """A row of the part `memory` with its tensors."""
+
+    row: dict[str, Any]
+    tensors: dict[str, torch.Tensor]
+
+
+def stored(dim: int, apart: float = 0.5, separation: float = SEPARATION, radius: float = RADIUS, blur: bool = False) -> Stored:
     """A training set of four points whose closest opposite pair is ``apart`` in ℓ∞ (two of one label are closer)."""
     x = torch.tensor([[0.0, 0.0], [-0.01, 0.0], [apart, apart / 2], [3.0, 2.0]], dtype=torch.float64)
+    if blur:
+        x[2, 0] = NAN
     y = torch.tensor([-1.0, -1.0, 1.0, 1.0], dtype=torch.float64)
-    return {f"cgro/{name}/x": x, f"cgro/{name}/y": y, f"cgro/{name}/numbers": torch.tensor([radius, separation], dtype=torch.float64)}
+    row = {"D": dim, "seed": 0, "delta": radius, "separation": separation}
+    return Stored(row, {f"memory[D={dim}]/x": x, f"memory[D={dim}]/y": y})
 
 
-def networks(tensors: dict[str, torch.Tensor] | None = None, **bad: float) -> dict[str, Run]:
-    """Three networks, the second with other numbers."""
+def networks(*sets: Stored, none: bool = False, **bad: float) -> dict[str, Run]:
+    """Three networks, the second with other numbers, and the training sets that are kept: two good ones if none is given."""
     good = {"clean_test": 1.0, "slack": 0.9, "fooled_unseen": 0.8, "fooled": 0.1, "seen": 0.5}
     rows = [
-        {"run": 0, "kind": kind, "D": 4, "n": 5, **good, **(bad if at == 1 else {})}
+        {"seed": 0, "kind": kind, "D": 4, "n": 5, **good, **(bad if at == 1 else {})}
         for at, kind in enumerate(("Linf", "L2-shared", "L2-each"))
     ]
-    kept = {**stored("D4"), **stored("D8")} if tensors is None else tensors
-    return {"run": made("built-cgro", {"cgro": rows, "accuracy": [{"kind": "Linf", "slack": -1.0}]}, {}, kept)}
+    kept = () if none else sets or (stored(4), stored(8))
+    parts = {"cgro": rows, "accuracy": [{"kind": "Linf", "slack": -1.0}], "memory": [one.row for one in kept]}
+    return {"run": made("built-cgro", parts, {}, {key: value for one in kept for key, value in one.tensors.items()})}
 
 
 @judged("CG-C", "built")
 def _classifier() -> Table:
-    blurred = stored("D8")
-    blurred["cgro/D8/x"][2, 0] = NAN
-    lost = stored("D8")
-    lost["cgro/D8/numbers"][0] = NAN
     fails = [
-        # closer than the indicators allow, in the second of two sets; balls that touch
-        ({**stored("D4"), **stored("D8", apart=NEEDED - 2**-30)}, 1.0),
-        ({**stored("D4", apart=0.0), **stored("D8", apart=0.1)}, 2.0),
-        ({**stored("D4"), **stored("D8", radius=0.25)}, 1.0),
-        ({**stored("D4"), **blurred}, 1.0),
-        ({**stored("D4"), **lost}, 1.0),
-        ({}, None),
+        # closer than the indicators allow, in the second of two sets; balls that touch; numbers that are none
+        (networks(stored(4), stored(8, apart=NEEDED - 2**-30)), 1.0),
+        (networks(stored(4, apart=0.0), stored(8, apart=0.1)), 2.0),
+        (networks(stored(4), stored(8, radius=0.25)), 1.0),
+        (networks(stored(4), stored(8, blur=True)), 1.0),
+        (networks(stored(4), stored(8, radius=NAN)), 1.0),
+        (networks(stored(4), stored(8, separation=NAN)), 1.0),
+        (networks(none=True), None),
     ]
     return Table(
         holds=Case(networks(), "HOLDS", 0.0, 0.0),
         fails=Case(networks(clean_test=0.75), "FAILS", 0.25, 0.0),
-        at_bound=Case(networks(stored("D4", apart=NEEDED), slack=1e-6, fooled_unseen=0.5), "HOLDS", 0.0, 0.0),
+        at_bound=Case(networks(stored(4, apart=NEEDED), slack=1e-6, fooled_unseen=0.5), "HOLDS", 0.0, 0.0),
         bad_seed=Case(networks(slack=-0.5), "FAILS", -0.5, 1e-6),
         nan=Case(networks(slack=NAN), "FAILS", None, 1e-6),
         more=(
@@ -62,7 +70,7 @@ def _classifier() -> Table:
             Case(networks(fooled_unseen=0.49), "FAILS", 0.49, 0.5),
             Case(networks(fooled_unseen=NAN), "FAILS", None, 0.5),
             Case(networks(clean_test=NAN), "FAILS", None, 0.0),
-            *(Case(networks(tensors), "FAILS", value, 0.0) for tensors, value in fails),
+            *(Case(runs, "FAILS", value, 0.0) for runs, value in fails),
         ),
     )
 
@@ -86,7 +94,7 @@ def counted(
                 count = int(count * change(n, size)) if name == kind else count
                 # Counts that no growth is read from: neither at the largest D nor at the largest N.
                 count = count * 1000 if n == 5 and size == 4 else count
-                rows.append({"run": 0, "kind": name, "D": size, "n": n, "levels": height[size], "parameters": count, "formula": count})
+                rows.append({"seed": 0, "kind": name, "D": size, "n": n, "levels": height[size], "parameters": count, "formula": count})
     for row in rows[1 : 1 + wrong]:
         row["formula"] += 1
     return {"run": made("built-cgro", {"cgro": rows})}
@@ -130,13 +138,14 @@ RATE = math.log(3) / 4
 
 
 def packing(needed: list[float], law: list[dict[str, float]] | None = None, delta: float = 0.2) -> dict[str, Run]:
-    """Counts at the summary's δ and μ, in no order; at other δ and μ they would decide otherwise."""
+    """Counts at the largest δ and the μ nearest to .1, in no order; at other δ and μ they would decide otherwise."""
     rows = [{"D": d, "delta": delta, "mu": 0.1, "needed": count} for d, count in zip(DIMENSIONS, needed, strict=True)]
     others = [
         {"D": d, "delta": other, "mu": mu, "needed": 7.0 * d} for d in DIMENSIONS for other, mu in ((0.01, 0.1), (delta, 0.0), (delta, 0.2))
     ]
     facts = law if law is not None else [lawful()]
-    return {"run": made("packing", {"count": [*reversed(rows), *others], "law": facts}, {"delta": delta, "mu": 0.1})}
+    settings = {"deltas": [0.01, delta], "mus": [0.0, 0.1, 0.2]}
+    return {"run": made("packing", {"count": [*reversed(rows), *others], "law": facts}, **settings)}
 
 
 def lawful(**changes: float) -> dict[str, float]:

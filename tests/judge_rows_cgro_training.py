@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from judging import Case, Entry, Table, judged, made
 
 NAN = math.nan
@@ -62,7 +62,7 @@ def _training(columns: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """The rows of one seed; a column is a number, one for each step, or either for each seed."""
     chosen = {key: value[seed] if isinstance(value, dict) else value for key, value in {**QUIET, **columns}.items()}
     return [
-        {"step": step, "run": seed, **{key: value[at] if isinstance(value, list) else value for key, value in chosen.items()}}
+        {"step": step, "seed": seed, **{key: value[at] if isinstance(value, list) else value for key, value in chosen.items()}}
         for at, step in enumerate(STEPS)
     ]
 
@@ -74,7 +74,7 @@ def _robustness(attacked: dict[tuple[str, str, float | None], Any]) -> list[dict
         for seed in SEEDS:
             both = value[seed] if isinstance(value, dict) else value
             upper, lower = both if isinstance(both, tuple) else (both, both)
-            row = {"run": seed, "set": name, "reading": reading, "share": share, "radius": 0.1, "attacked": upper, "certified": lower}
+            row = {"seed": seed, "sample": name, "reading": reading, "share": share, "radius": 0.1, "attacked": upper, "certified": lower}
             rows.append(row)
     return rows
 
@@ -89,6 +89,11 @@ BALL = {
 }
 
 
+def kept(name: str) -> str:
+    """The key of a tensor of the first seed."""
+    return f"robustness[seed=0]/{name}"
+
+
 def points(failing: int = 0, wrong: int = 0, n: int = 100, size: float = 1.5, undecided: int = 0) -> dict[str, torch.Tensor]:
     """f(x) = x₁³ at ±1.5: ``failing`` points with a perturbation of ``size`` against the label, ``wrong`` ones on the wrong side from the start, ``undecided`` ones at 0."""
     y = torch.tensor([1.0, -1.0] * (n // 2), dtype=torch.float64)
@@ -100,14 +105,14 @@ def points(failing: int = 0, wrong: int = 0, n: int = 100, size: float = 1.5, un
     delta = torch.zeros_like(x)
     delta[:failing, 0, 0] = -size * y[:failing]
     w = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64)
-    return {"robustness/w": w, "robustness/x": x, "robustness/y": y, "robustness/delta": delta}
+    return {kept("w"): w, kept("x"): x, kept("y"): y, kept("delta"): delta}
 
 
 def stages(
     columns: dict[str, Any] | None = None,
     robustness: dict[tuple[str, str, float | None], Any] | None = None,
     tensors: dict[str, torch.Tensor] | None = None,
-    recursion_error: float | None = 0.0,
+    gaps: tuple[float | None, float | None] | None = (0.0, 0.0),
     **settings: Any,
 ) -> dict[str, Run]:
     rows = {
@@ -118,8 +123,11 @@ def stages(
         ),
         "robustness": _robustness({**BALL, **(robustness or {})}),
     }
-    summary = {"recursion_error": recursion_error}
-    return {"run": made("signal-stages", rows, summary, tensors or points(), seeds=list(SEEDS), **{**SETTINGS, **settings})}
+    if gaps is not None:
+        # In the middle, so that neither the first nor the last step decides.
+        steps = [(0.0, 0.0), gaps, (0.0, 0.0)]
+        rows["verify"] = [{"step": at, "seed": 0, "gap_u": u, "gap_v": v} for at, (u, v) in enumerate(steps)]
+    return {"run": made("signal-stages", rows, {}, tensors or points(), seeds=list(SEEDS), **{**SETTINGS, **settings})}
 
 
 def by_seed(*values: Any) -> dict[int, Any]:
@@ -203,8 +211,8 @@ def _growth_always() -> Table:
 
 
 def starts(*pairs: tuple[int, float | None]) -> dict[str, Run]:
-    rows = [{"run": at, "T0": reached, "T0_predicted": predicted} for at, (reached, predicted) in enumerate(pairs)]
-    return {"run": made("signal-scaling", {"starts": rows}, {"starts_within_a_step_or_a_tenth": 0, "starts": len(rows)})}
+    rows = [{"seed": at, "T0": reached, "T0_predicted": predicted} for at, (reached, predicted) in enumerate(pairs)]
+    return {"run": made("signal-scaling", {"starts": rows})}
 
 
 @judged("CG-L4.2", "T0")
@@ -229,11 +237,16 @@ def _time() -> Table:
 @judged("CG-L4.2", "recursion")
 def _recursion() -> Table:
     return Table(
-        holds=Case(stages(recursion_error=1e-12), "HOLDS", 1e-12, 1e-9),
-        fails=Case(stages(recursion_error=2e-9), "FAILS", 2e-9, 1e-9),
-        at_bound=Case(stages(recursion_error=1e-9), "HOLDS", 1e-9, 1e-9),
-        bad_seed="the run writes one number, the largest difference in its verification",
-        nan=Case(stages(recursion_error=None), "FAILS"),
+        holds=Case(stages(gaps=(1e-12, 5e-13)), "HOLDS", 1e-12, 1e-9),
+        fails=Case(stages(gaps=(2e-9, 0.0)), "FAILS", 2e-9, 1e-9),
+        at_bound=Case(stages(gaps=(1e-9, 1e-9)), "HOLDS", 1e-9, 1e-9),
+        bad_seed="descent is run beside the recursions for one seed",
+        nan=Case(stages(gaps=(0.0, NAN)), "FAILS", None, 1e-9),
+        more=(
+            Case(stages(gaps=(0.0, 2e-9)), "FAILS", 2e-9, 1e-9),
+            Case(stages(gaps=(None, 0.0)), "FAILS", None, 1e-9),
+            Case(stages(gaps=None), "FAILS", None, 1e-9),
+        ),
     )
 
 
@@ -526,9 +539,9 @@ def _ball() -> Table:
         return stages({"gta_train": last(0.0), "gta_test": last(1.0)}, tensors=points(**changes))
 
     nowhere = points(failing=100)
-    nowhere["robustness/delta"][3] = NAN
+    nowhere[kept("delta")][3] = NAN
     dead = points()
-    dead["robustness/w"][:] = NAN
+    dead[kept("w")][:] = NAN
     return Table(
         holds=Case(train(), "HOLDS", 0.0, 0.05),
         fails=Case(train(failing=100), "FAILS", 1.0, 0.05),
@@ -581,7 +594,7 @@ def _features(reading: str) -> Entry:
 def samples(*accuracy: float, critical: float, before: float = 1.0) -> dict[str, Run]:
     """N = 20 is the largest; at N = 10 the test error is another."""
     n, seeds = [10] * 3 + [20] * len(accuracy), [0, 1, 2, *range(len(accuracy))]
-    return sweep("samples", run=seeds, n=n, gta_test=[before] * 3 + list(accuracy), critical_samples=[critical] * len(n))
+    return sweep("samples", seed=seeds, n=n, gta_test=[before] * 3 + list(accuracy), critical_samples=[critical] * len(n))
 
 
 @judged("CG-T4.1", "N=poly", "N≪N*")

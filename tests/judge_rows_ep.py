@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from judging import Case, Table, judged, made
 
 NAN = math.nan
@@ -29,7 +29,7 @@ def memorising(bad: dict[str, Any] | None = None, kind: str = "", change: Any = 
             for n in (5, 10, 20):
                 count = int(10 * n * size * (change(n, size) if name == kind else 1))
                 count = count * 1000 if (n, size) == (5, 8) else count
-                row = {"run": 0, "D": size, "n": n, "kind": name, "levels": 5, "parameters": count, "slack": 0.9, "formula": count}
+                row = {"seed": 0, "D": size, "n": n, "kind": name, "levels": 5, "parameters": count, "slack": 0.9, "formula": count}
                 rows.append({**row, "lower_order": math.sqrt(n * size)})
     return {"run": made("built-memorise", {"memorise": rows_with(rows, 10, **(bad or {}))})}
 
@@ -76,7 +76,7 @@ def fstar(at: int = 1, **bad: Any) -> dict[str, Run]:
         for d in (3, 2, 4):
             full = 7 * 4**d
             row = {
-                "run": seed,
+                "seed": seed,
                 "d": d,
                 "cells": 3,
                 "hats": 4**d,
@@ -142,7 +142,7 @@ def manifold(at: int = 1, table: dict[str, Any] | None = None, **bad: Any) -> di
     for k in (2, 3):
         for d in (16, 32, 64):
             count = 30 * k * d
-            row = {"run": 0, "k": k, "d": d, "cells": 9, "parameters": count, "formula": count, "slack": 0.2, "clean_test": 1.0}
+            row = {"seed": 0, "k": k, "d": d, "cells": 9, "parameters": count, "formula": count, "slack": 0.2, "clean_test": 1.0}
             rows.append({**row, "attacked": 1.0, "needed": count / 4, "sites": 9})
     line = {"train_upper": 100.0, "train_lower": 20.0, "general_upper_log10": 3.0, "general_lower": 100.0}
     lines = [{"dimension": d, **line} for d in (4, 16, 64)]

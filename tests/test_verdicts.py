@@ -27,7 +27,9 @@ from featscope.claims.judging import (
     steepest,
     vacuous,
 )
-from featscope.claims.registry import claims, entry, unmet_conditions
+from featscope.claims.ledger import judge as judge_line
+from featscope.claims.ledger import unmet_conditions
+from featscope.claims.registry import claims
 from featscope.core import conditions
 from featscope.core.conditions import Condition, unmet
 from featscope.core.stats import NOTHING, Interval
@@ -211,7 +213,7 @@ def test_unmet_conditions_are_told_with_their_numbers() -> None:
 
 def _with_law(run, *met: bool):
     rows = [
-        {"part": "law", **conditions.above(f"c{at}", f"condition {at}", 1.0, 1.0 if ok else 3.0).as_json()} for at, ok in enumerate(met)
+        {"part": "conditions", **conditions.above(f"c{at}", f"condition {at}", 1.0, 1.0 if ok else 3.0).as_json()} for at, ok in enumerate(met)
     ]
     others = [{"part": "other", **conditions.above("x", "of another part", 0.0, 1.0).as_json()}]
     run.__dict__["rows"] = pl.concat([run.rows, pl.DataFrame(rows + others)], how="diagonal_relaxed")
@@ -223,7 +225,7 @@ def test_a_line_of_the_ledger_names_what_is_not_met() -> None:
     reading = next(r for r in claim.readings if r.name == "N≪N*")
     run = _with_law(samples(0.5, 0.5, 0.5, critical=100.0)["run"], True, False)
     assert unmet_conditions(run) == ["condition 1: 1 against 3"]
-    line = entry(claim, reading, {"run": run})
+    line = judge_line(claim, reading, {"run": run}).as_json()
     assert line["evidence"]["unmet"] == ["N ≪ N*: N=20 against N*=100", "condition 1: 1 against 3"]
     assert line["evidence"]["runs"] == {"run": "signal-scaling"}
     assert (line["id"], line["paper"], line["reading"], line["reads"]) == ("CG-T4.1", "cgro", "N≪N*", reading.text)
@@ -235,12 +237,12 @@ def test_what_two_runs_both_miss_is_told_once_and_nothing_where_all_is_met() -> 
     claim = claims()["CG-T4.1"]
     reading = next(r for r in claim.readings if r.name == "N=poly")
     missed = {label: _with_law(samples(0.5, 0.5, 0.5, critical=1e9)["run"], False, True) for label in ("run", "beside")}
-    line = entry(claim, reading, missed)
+    line = judge_line(claim, reading, missed).as_json()
     assert line["evidence"]["unmet"] == ["condition 0: 1 against 3"]
     # A condition that is not met is told; it does not decide.
     assert line["verdict"] == "HOLDS"
-    fine = entry(claim, reading, {"run": _with_law(samples(0.5, 0.5, 0.5, critical=1e9)["run"], True, True)})
-    assert "unmet" not in fine["evidence"]
+    fine = judge_line(claim, reading, {"run": _with_law(samples(0.5, 0.5, 0.5, critical=1e9)["run"], True, True)})
+    assert "unmet" not in fine.evidence
     assert unmet_conditions(made("packing", {"law": [{"D": 2, "radius": 0.1}]})) == []
 
 

@@ -64,14 +64,10 @@ def select(ids: Sequence[str], paper: str | None, images: bool = False) -> list[
 
 
 def unmet_conditions(run: Run) -> list[str]:
-    """Conditions that the run's laws do not meet, with their numbers and the labels of the law."""
+    """Conditions that the run's law does not meet, with their numbers."""
     names = [field.name for field in fields(Condition)]
-    found: list[str] = []
-    for row in run.part(CONDITIONS).to_dicts():
-        labels = [f"{key}={value}" for key, value in row.items() if key not in (*names, "part") and value is not None]
-        where = f" ({', '.join(labels)})" if labels else ""
-        found += [text + where for text in unmet([Condition(**{name: row[name] for name in names})])]
-    return found
+    rows = run.part(CONDITIONS)
+    return unmet([Condition(**row) for row in rows.select(names).to_dicts()]) if rows.height else []
 
 
 def requests(reading: Reading, profile: str) -> dict[str, Request]:

@@ -130,7 +130,8 @@ def _write_data(folder: Path, rows: pl.DataFrame, tensors: Mapping[str, Tensor])
 def _read_rows(folder: Path) -> pl.DataFrame:
     path = folder / "rows.parquet"
     try:
-        return pl.read_parquet(path)
+        # The names of parts have brackets, which are no pattern.
+        return pl.read_parquet(path, glob=False)
     except (*_GONE, pl.exceptions.PolarsError) as error:
         raise _damaged(path, error) from None
 
@@ -266,7 +267,7 @@ class Folder:
     def conditions(self, found: Sequence[Condition], **labels: Label) -> None:
         """Record the assumptions of the run's law with their numbers; the ledger shows those that are not met.
 
-        Where a run has several laws, labels tell which one is meant.
+        A run of several settings records those of each under its labels.
         """
         self.add(CONDITIONS, [condition.as_json() for condition in found], **labels)
 

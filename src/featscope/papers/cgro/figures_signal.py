@@ -66,8 +66,8 @@ def _stage_lines(ax: Axes, run: Run) -> None:
         if times := _known(run, key):
             at = max(float(np.median(times)), 1)
             ax.axvline(at, color=colour, linestyle=":", linewidth=1)
-            place = {"xycoords": ("data", "axes fraction"), "rotation": 90, "ha": "right"}
-            ax.annotate(name, (at, 0.02), fontsize=7, color=colour, **place)
+            place = ("data", "axes fraction")
+            ax.annotate(name, (at, 0.02), xycoords=place, rotation=90, fontsize=7, color=colour, ha="right")
 
 
 def stages(run: Run) -> Figure:
@@ -136,14 +136,9 @@ def _over_ball(ax: Axes, run: Run) -> None:
     ball = run.part("robustness").filter(pl.col(c.reading) == BALL)
     for name, colour in (("train", ROBUST), ("test", NON_ROBUST)):
         mean = ball.filter(pl.col(c.sample) == name).group_by(c.radius).agg(numeric().mean()).sort(c.radius)
-        for key, label, style, marker in (
-            (c.attacked, "attacked", "-", "o"),
-            (c.certified, "certified", "--", "^"),
-        ):
-            look = {"color": colour, "linestyle": style, "marker": marker}
-            ax.plot(
-                mean[c.radius].to_list(), mean[key].to_list(), markersize=3, label=f"{name}, {label}", **look
-            )
+        x, upper, lower = mean[c.radius], mean[c.attacked], mean[c.certified]
+        ax.plot(x, upper, color=colour, marker="o", markersize=3, label=f"{name}, attacked")
+        ax.plot(x, lower, color=colour, linestyle="--", marker="^", markersize=3, label=f"{name}, certified")
     ax.axvline(_number(ball[c.radius].max()), color=GREY, linestyle=":", linewidth=1, label="δ")
     ax.set_xscale("log")
     ax.set_ylim(-0.02, 1.05)

@@ -89,13 +89,8 @@ def _illustration(ax: Axes, run: Run) -> None:
     for hidden, style in ((1, "-"), (2, "--")):
         for dim, colour in zip(sorted(set(rows[c.D])), (ROBUST, ATTACKED, NON_ROBUST), strict=False):
             chosen = rows.filter((pl.col(c.D) == dim) & (pl.col(c.hidden) == hidden)).sort(c.width)
-            look = {
-                "color": colour,
-                "linestyle": style,
-                "marker": "o",
-                "label": f"D = {dim}, {hidden} hidden",
-            }
-            ax.plot(chosen[c.width], chosen[c.robust_train], markersize=3, **look)
+            x, y, name = chosen[c.width], chosen[c.robust_train], f"D = {dim}, {hidden} hidden"
+            ax.plot(x, y, color=colour, linestyle=style, marker="o", markersize=3, label=name)
     ax.set_xscale("log", base=2)
     finish(ax, "illustration only: what Adam trains, not the bound", "width", "robust training accuracy")
 
