@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,15 +13,18 @@ from hypothesis import strategies as st
 from featscope.claims.claim import Verdict
 from featscope.claims.judging import at_most, every, exactly, grows_at_most, over_seeds, reaches, smallest, soft, steepest
 from featscope.core.stats import Interval
-from featscope.core.store import Run, Silent, Store
+from featscope.core.store import CONDITIONS, Store
 from featscope.experiments.registry import experiment
-from featscope.experiments.spec import resolve, run
+from featscope.experiments.run import Run
+from featscope.experiments.runner import run
+from featscope.experiments.spec import request
 from featscope.papers.cgro import claims_built as cgro_built
 from featscope.papers.cgro import claims_training as cgro
 from featscope.papers.cgro.certificates import ball_failures, robust_memory
 from featscope.papers.cgro.signal_lemmas import decay_share, doublings, growth_time, summed_time
 from featscope.papers.cgro.signal_stages import SignalStages, plateau
 from featscope.papers.ep import claims_built as ep
+from judge_rows_cgro_training import samples
 
 SMALL_STAGES = {"d": 200, "n": 6, "steps": 1200, "test": 300, "verify_steps": 200, "every": 40, "seeds": [0, 1], "radii": [0.02, 0.1, 1.0]}
 
@@ -30,10 +34,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return Store(tmp_path_factory.mktemp("runs"))
 
 
+def quick(name: str, store: Store, **changes: Any) -> Run:
+    return run(request(experiment(name), "quick", changes), store)
+
+
 @pytest.fixture(scope="module")
 def stages(store: Store) -> Run:
-    plan = experiment("signal-stages")
-    return run(plan, resolve(plan, "quick", SMALL_STAGES), store)
+    return quick("signal-stages", store, **SMALL_STAGES)
 
 
 def test_signal_stages_summary_holds_the_promised_keys(stages: Run) -> None:
@@ -60,13 +67,43 @@ def test_signal_stages_summary_holds_the_promised_keys(stages: Run) -> None:
 def test_stages_are_what_the_rows_say(stages: Run) -> None:
     rows = stages.part("opening")
     for seed, found in zip((0, 1), stages.summary["T0"], strict=True):
-        mine = rows.filter((rows["run"] == seed) & (rows["signal"] >= 1)).sort("step")
+        mine = rows.filter((rows["seed"] == seed) & (rows["signal"] >= 1)).sort("step")
         assert found == mine["step"][0]
     training = stages.part("training")
     for seed, last in zip((0, 1), stages.summary["T1_last"], strict=True):
-        mine = training.filter(training["run"] == seed).sort("step")
+        mine = training.filter(training["seed"] == seed).sort("step")
         assert mine.filter(mine["step"] > last + 40)["V_min"].min() >= 1
         assert mine.filter(mine["step"] < last)["V_min"].max() < 1
+
+
+def test_what_judges_and_figures_read_is_in_the_rows(stages: Run) -> None:
+    gaps = stages.part("verify").select("gap_u", "gap_v").to_numpy()
+    assert stages.summary["recursion_error"] == gaps.max()
+    found = stages.part("stages").sort("seed")
+    for key in ("T0", "T0_predicted", "T1_first", "T1_last", "plateau_predicted"):
+        assert stages.summary[key] == found[key].to_list()
+    assert stages.part("conflict")["any_classifier"].to_list() == [stages.summary["any_classifier"]]
+
+
+def test_the_conditions_of_the_law_are_recorded(stages: Run) -> None:
+    spec = SignalStages.of(stages)
+    expected = [condition.as_json() for condition in spec.law.check(spec.setting)]
+    assert stages.part(CONDITIONS).drop("part").to_dicts() == expected
+    assert (spec.setting.n, spec.setting.init_scale) == (6, pytest.approx(200**-0.5))
+
+
+def test_every_sweep_records_its_conditions(store: Store) -> None:
+    few = {"samples": [2], "dimensions": [64], "tradeoffs": [0.5], "attacks": ["gta"], "starts": 2, "seeds": [0]}
+    short = {"samples_d": 64, "steps_per_sample": 5, "dimension_n": 2, "tradeoff_n": 2, "tradeoff_steps": 5}
+    done = quick("signal-scaling", store, **few, **short, start_steps=5, attack_n=2, attack_steps=5, test=5)
+    found = done.part(CONDITIONS)
+    assert sorted(set(found["sweep"])) == ["attacks", "dimensions", "samples", "starts", "tradeoffs"]
+    assert found.height == 5 * 7
+    swept = found.filter((found["sweep"] == "tradeoffs") & (found["name"] == "tradeoff"))
+    assert swept.select("tradeoff", "value").row(0) == (0.5, 0.5)
+    trained = done.part("train")
+    assert sorted(set(trained["sweep"])) == sorted(set(found["sweep"]))
+    assert set(done.part("attacks")["sample"]) == {"train", "test"}
 
 
 def test_brackets_are_in_order_and_accuracy_falls_with_the_radius(stages: Run) -> None:
@@ -74,13 +111,12 @@ def test_brackets_are_in_order_and_accuracy_falls_with_the_radius(stages: Run) -
     assert (rows["certified"] <= rows["attacked"]).all()
     for seed in (0, 1):
         for name in ("train", "test"):
-            mine = rows.filter((rows["run"] == seed) & (rows["set"] == name) & (rows["reading"] == "ball")).sort("radius")
+            mine = rows.filter((rows["seed"] == seed) & (rows["sample"] == name) & (rows["reading"] == "ball")).sort("radius")
             assert (mine["certified"].diff().drop_nulls() <= 0).all()
 
 
 def test_the_same_seeds_give_the_same_rows(stages: Run, tmp_path: Path) -> None:
-    plan = experiment("signal-stages")
-    again = run(plan, resolve(plan, "quick", SMALL_STAGES), Store(tmp_path))
+    again = quick("signal-stages", Store(tmp_path), **SMALL_STAGES)
     assert again.rows.equals(stages.rows)
     assert again.summary == stages.summary
 
@@ -96,7 +132,7 @@ def test_the_readings_of_theorem_4_1_differ(stages: Run) -> None:
 
 
 def test_a_tampered_ball_certificate_is_rejected(stages: Run) -> None:
-    w, x, y, delta = (stages.tensors[f"robustness/{key}"].numpy() for key in ("w", "x", "y", "delta"))
+    w, x, y, delta = (stages.tensor("robustness", key, seed=0).numpy() for key in ("w", "x", "y", "delta"))
     size = float(np.sqrt((delta**2).sum((1, 2))).max())
     assert ball_failures(w, x, y, delta, size)["failures"] == 6
     assert ball_failures(w, x, y, 1.001 * delta, 0.9 * size)["failures"] < 6
@@ -113,16 +149,8 @@ def test_the_plateau_solves_its_equation() -> None:
     assert plateau(spec, 0) is None
 
 
-def made(store: Store, n: int, accuracy: float) -> Run:
-    """A hand-written run of `signal-scaling` with one N."""
-    spec = {"experiment": "signal-scaling", "spec": {"samples": [n], "test": 1000, "samples_d": 512, "mark": [n, accuracy]}}
-    with store.write(spec, Silent()) as folder:
-        folder.add("samples", [{"run": s, "n": n, "gta_test": accuracy, "critical_samples": 17.0} for s in range(3)])
-        return folder.finish({}, {})
-
-
-def test_beyond_the_critical_size_the_literal_reading_fails_and_the_other_is_out_of_scope(store: Store) -> None:
-    beyond, within = {"run": made(store, 80, 1.0)}, {"run": made(store, 1, 0.5)}
+def test_beyond_the_critical_size_the_literal_reading_fails_and_the_other_is_out_of_scope() -> None:
+    beyond, within = samples(1.0, 1.0, 1.0, critical=17.0), samples(0.5, 0.5, 0.5, critical=1e4)
     assert cgro.any_samples(beyond).verdict is Verdict.FAILS
     scope = cgro.few_samples(beyond)
     assert scope.verdict is Verdict.OUT_OF_SCOPE
@@ -171,14 +199,14 @@ def test_exact_growth_is_judged_step_by_step() -> None:
 
 
 def test_built_networks_hold_and_a_broken_separation_fails(store: Store) -> None:
-    plan = experiment("built-cgro")
-    done = run(plan, resolve(plan, "quick"), store)
+    done = quick("built-cgro", store)
     runs = {"run": done}
     assert cgro_built.classifier(runs).verdict is Verdict.HOLDS
     assert cgro_built.counts(runs).verdict is Verdict.HOLDS
     assert done.summary["formula_mismatches"] == 0
-    x, y = done.tensors["cgro/D16/x"].numpy(), done.tensors["cgro/D16/y"].numpy()
-    delta, separation = done.tensors["cgro/D16/numbers"].tolist()
+    x, y = (done.tensor("memory", name, D=16).numpy() for name in ("x", "y"))
+    kept = done.part("memory", D=16).to_dicts()[0]
+    delta, separation = kept["delta"], kept["separation"]
     assert robust_memory(x, y, delta, separation)["separated"]
     assert not robust_memory(x, y, separation / 2, separation)["wide_enough"]
     close = x.copy()
@@ -196,15 +224,13 @@ def test_built_networks_hold_and_a_broken_separation_fails(store: Store) -> None
     ],
 )
 def test_quick_profiles_run_and_their_claims_hold(name: str, judges: list, store: Store) -> None:
-    plan = experiment(name)
-    done = run(plan, resolve(plan, "quick"), store)
+    done = quick(name, store)
     for judge in judges:
         assert judge({"run": done}).verdict is Verdict.HOLDS
 
 
 def test_packing_counts_and_illustration(store: Store) -> None:
-    plan = experiment("packing")
-    done = run(plan, resolve(plan, "quick", {"widths": [2, 8], "train_dimensions": [2], "train_steps": 200}), store)
+    done = quick("packing", store, widths=[2, 8], train_dimensions=[2], train_steps=200)
     runs = {"run": done}
     assert cgro_built.exponential(runs).verdict is Verdict.HOLDS
     assert cgro_built.exponential_base_e(runs).verdict is Verdict.FAILS

@@ -17,7 +17,7 @@ from featscope.laws.clusters import ClusterBatch, ClusterLaw, ClusterSetting
 from featscope.laws.patches import PatchBatch, PatchLaw, both_kinds
 from featscope.laws.separated import ManifoldLaw, PackingLaw, separated_sample
 from featscope.laws.separation import conflict
-from featscope.laws.signal import SignalLaw
+from featscope.laws.signal import SignalLaw, SignalSetting
 
 F64 = torch.float64
 
@@ -234,7 +234,7 @@ def test_signal_conditions_are_those_computed_by_hand() -> None:
     assert SIGNAL.radius == 1.0
     assert SIGNAL.class_distance(True) == pytest.approx(math.sqrt(4 * 4 + 4 * 15 / 16))
     assert SIGNAL.class_distance(False) == pytest.approx(math.sqrt(2 * 4 + 4 * 15 / 16))
-    found = found_in(SIGNAL.check(3, 0.5, 0.5, 0.5))
+    found = found_in(SIGNAL.check(SignalSetting(3, 0.5, 0.5, 0.5)))
     says(found["samples"], 3 * 1.15, 0.1, False)
     says(found["radius-same"], 1.0, math.sqrt(19.75) / 2, True)
     says(found["radius-apart"], 1.0, math.sqrt(11.75) / 2, True)
@@ -242,13 +242,13 @@ def test_signal_conditions_are_those_computed_by_hand() -> None:
     says(found["step"], 1.0, 1.0, True)
     says(found["tradeoff"], 0.5, 1.0, True)
     says(found["noise"], 0.5, 1.0, True)
-    assert SIGNAL.check(1, 5.76, 0.5, 0.5)[0].met
-    assert not SIGNAL.check(1, 5.74, 0.5, 0.5)[0].met
+    assert SIGNAL.check(SignalSetting(1, 5.76, 0.5, 0.5))[0].met
+    assert not SIGNAL.check(SignalSetting(1, 5.74, 0.5, 0.5))[0].met
 
 
 def test_signal_conditions_fail_one_by_one() -> None:
     def unmet(law: SignalLaw, init: float, rate: float, tradeoff: float) -> set[str]:
-        return {c.name for c in law.check(1, init, rate, tradeoff) if not c.met} - {"samples"}
+        return {c.name for c in law.check(SignalSetting(1, init, rate, tradeoff)) if not c.met} - {"samples"}
 
     assert unmet(SIGNAL, 0.5, 0.5, 0.5) == set()
     assert unmet(SIGNAL, 0.501, 0.5, 0.5) == {"start"}

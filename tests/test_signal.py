@@ -10,12 +10,13 @@ from scipy import stats
 
 from featscope.attacks.cubic_certificate import certified_margin
 from featscope.attacks.evaluate import evaluate
-from featscope.attacks.gta import GTA, linear_target
+from featscope.attacks.gta import GTA, linear_target, transferred
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput
 from featscope.core.linearise import linearise
 from featscope.core.losses import CROSS_ENTROPY
+from featscope.core.signs import label_index
 from featscope.core.streams import stream
 from featscope.dynamics.signal_descent import (
     Kernel,
@@ -27,8 +28,8 @@ from featscope.dynamics.signal_descent import (
     weakened,
 )
 from featscope.laws.compact import rotate
-from featscope.laws.signal import Instance, SignalBatch, SignalLaw, stack
-from featscope.nets.cubic_cnn import CubicCNN, input_gradient, label_index, output, reduce, weight_pullback
+from featscope.laws.signal import Instance, SignalBatch, SignalLaw, SignalSetting, stack
+from featscope.nets.cubic_cnn import CubicCNN, input_gradient, output, reduce, weight_pullback
 
 F64 = torch.float64
 
@@ -64,13 +65,13 @@ def test_the_papers_powers_and_free_values() -> None:
 
 def test_check_reports_every_assumption_with_its_numbers() -> None:
     law = SignalLaw(d=512, gap_logs=0.0)
-    found = {c.name: c for c in law.check(80, 512**-0.5, 0.1, 0.9)}
+    found = {c.name: c for c in law.check(SignalSetting(80, 512**-0.5, 0.1, 0.9))}
     assert not found["samples"].met
     assert found["samples"].value == pytest.approx(80 / law.critical_samples(512**-0.5))
     assert found["radius-same"].met
     assert not found["radius-apart"].met
-    assert {c.name: c for c in law.check(1, 512**-0.5, 0.1, 0.9)}["samples"].met
-    assert not {c.name: c for c in law.check(1, 512**-0.5, 100.0, 0.9)}["step"].met
+    assert {c.name: c for c in law.check(SignalSetting(1, 512**-0.5, 0.1, 0.9))}["samples"].met
+    assert not {c.name: c for c in law.check(SignalSetting(1, 512**-0.5, 100.0, 0.9))}["step"].met
 
 
 def test_class_distance_is_the_root_mean_square_distance() -> None:
@@ -184,6 +185,15 @@ def test_gta_with_the_linear_target_leaves_one_minus_gamma_of_the_signal() -> No
     delta = attack(CubicCNN(torch.zeros(1, 50, dtype=F64)), batch.x, label_index(batch.y), threat, stream(0, "a"))
     torch.testing.assert_close(batch.x + delta, weakened(batch.x, law.residual), rtol=0, atol=1e-12)
     assert threat.contains(delta, batch.x).all()
+    assert torch.equal(transferred(batch.x, batch.y, law), batch.x + delta)
+
+
+def test_gta_keeps_the_axis_of_runs_and_only_touches_the_signal() -> None:
+    law = SignalLaw(d=40)
+    one = draws(law, 4, 2, 3)
+    moved = transferred(one.train.x, one.train.y, law)
+    torch.testing.assert_close(moved, weakened(one.train.x, law.residual), rtol=0, atol=1e-12)
+    assert torch.equal(moved[..., 1:], one.train.x[..., 1:])
 
 
 def test_gta_printed_and_geometric_differ_by_the_targets_slope() -> None:

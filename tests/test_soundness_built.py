@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featscope.core.errors import BadInput
+from featscope.core.store import Store
 from featscope.core.streams import stream
+from featscope.experiments.registry import experiment
+from featscope.experiments.runner import run
+from featscope.experiments.spec import Request
 from featscope.nets.built import blocks
 from featscope.nets.built.counting import (
     entropy,
@@ -42,7 +47,7 @@ from featscope.nets.built.robust import (
     norm_of,
     opposite_distance,
 )
-from featscope.papers.cgro.built import BuiltCgro, run_cgro
+from featscope.papers.cgro.built import BuiltCgro
 from featscope.papers.cgro.certificates import robust_memory
 from soundness import F64, assert_sound, assert_tight, ball_grid, tensor
 
@@ -148,23 +153,18 @@ def test_opposite_distance_is_exact_for_many_points_and_each_norm() -> None:
     assert float(distance_to(x[:1], x, "L2")) == 0.0
 
 
-def test_the_stored_numbers_are_those_that_were_certified() -> None:
+def test_the_stored_numbers_are_those_that_were_certified(tmp_path: Path) -> None:
     """δ and R once went through float32, so that .1599999964 was re-verified and not .16."""
     spec = BuiltCgro(dimensions=(3,), samples=(4,), accuracy_shares=(0.5,), least_sites=20, test=5, attacked=4)
-    kept: dict[str, torch.Tensor] = {}
-
-    class Memory:
-        def add(self, name: str, rows: list, tensors: dict | None = None) -> None:
-            self.rows = rows if name == "cgro" else self.rows
-            kept.update(tensors or {})
-
-    memory = Memory()
-    run_cgro(spec, memory)  # type: ignore[arg-type]
-    row = memory.rows[0]
-    delta, separation = kept["D3/numbers"].tolist()
-    assert (delta, separation) == (row["radius"], row["separation"])
-    assert kept["D3/x"].dtype == F64
-    assert all(robust_memory(kept["D3/x"].numpy(), kept["D3/y"].numpy(), delta, separation)[key] for key in ("separated", "wide_enough"))
+    plan = experiment("built-cgro")
+    done = run(Request(plan, spec), Store(tmp_path))
+    row, kept = done.part("cgro").to_dicts()[0], done.part("memory", D=3).to_dicts()[0]
+    assert (kept["delta"], kept["separation"]) == (row["radius"], row["separation"])
+    x, y = (done.tensor("memory", name, D=3) for name in ("x", "y"))
+    assert x.dtype == F64
+    again = robust_memory(x.numpy(), y.numpy(), kept["delta"], kept["separation"])
+    assert again["separated"]
+    assert again["wide_enough"]
 
 
 # --- f* and its grid -----------------------------------------------------------------------------------------------------------------------
