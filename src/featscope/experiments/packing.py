@@ -90,7 +90,7 @@ class ListedLaw(Columns):
 
     D = column("dimension")
     sites = column("points of the support")
-    radius = column("δ")
+    radius = column("radius δ")
     separation_Linf = column("least ℓ∞ distance of opposite points")
     separation_L2 = column("least ℓ2 distance of opposite points")
     clean_error = column("error of the classifier x_D > ½")

@@ -73,7 +73,7 @@ class Classifier(SampledNetwork):
     neurons = column("ReLUs")
     depth = column("depth of the graph")
     separation = column("R of the law")
-    radius = column("δ")
+    radius = column("radius δ of the balls")
     measured_separation = column("least distance of opposite training points in the norm")
     clean_test = column("clean accuracy on fresh points")
     fooled = column("share of fresh points that the displacement across x_D = ½ fools")

@@ -247,8 +247,11 @@ def _attack_name(rows: pl.DataFrame, attack: str, share: float) -> str:
 
 
 def _attack_line(rows: pl.DataFrame, radii: int) -> list[float]:
-    """Mean accuracies of one training attack: for train and test clean, at (A), and over each ball."""
-    c, line = AttackSweep, []
+    """Mean accuracies of one training attack: for train and test clean, at (A), and over each ball; NaN if all diverged."""
+    c = AttackSweep
+    if c.clean not in rows.columns:
+        return [math.nan] * 2 * (2 + radii)
+    line: list[float] = []
     for sample in ("train", "test"):
         mine = rows.filter(pl.col(c.sample) == sample)
         balls = [mine[c.ball].list.get(index) for index in range(radii)]
@@ -274,7 +277,8 @@ def training_attacks(run: Run) -> Figure:
     for i, line in enumerate(table):
         for j, value in enumerate(line):
             colour = "white" if value < 0.6 else "black"
-            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
+            shown = f"{value:.2f}" if math.isfinite(value) else "–"
+            ax.text(j, i, shown, ha="center", va="center", fontsize=7, color=colour)
     figure.colorbar(image, ax=ax, label="accuracy")
     ax.set_title(
         "objective (O) with the attack of training (rows), accuracy by reading (columns)", fontsize=10

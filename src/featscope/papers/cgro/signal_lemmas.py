@@ -38,7 +38,7 @@ class LemmaCase(Columns):
     """One choice of a lemma's constants."""
 
     lemma = column("which lemma")
-    start = column("z0")
+    start = column("z0, where the sequence starts")
     rate = column("m·z0 (A.1) or A·z0 (A.2, A.3)")
     goal = column("v/z0; none in A.3")
     other = column("M/m (A.1) or C/z0 (A.2)")

@@ -93,14 +93,14 @@ class SampleSweep(Ended):
 class TradeoffSweep(Ended):
     """The end of one training with weight λ on attacked points."""
 
-    tradeoff = column("λ")
+    tradeoff = column("λ, the weight of attacked points")
 
 
 class DimensionSweep(Ended):
     """The end of one training in d dimensions."""
 
     d = column("dimension")
-    alpha = column("α")
+    alpha = column("α, the norm of the signal")
     learning_rate = column("η ∝ α⁻²")
     T1_order = column("the paper's order N/(ησ0σ³d^{3/2}) of T1")
 
