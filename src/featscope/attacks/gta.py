@@ -17,7 +17,7 @@ from featscope.laws.signal import SignalLaw
 
 
 def linear_target(x: Tensor) -> Tensor:
-    """The paper's g(X) = ⟨w*, X[signal(X)]⟩ as logits (−g/2, g/2): the signal patch is the only one with a component along w*."""
+    """The paper's g(X) = ⟨w*, X[signal(X)]⟩ as logits; only the signal patch has a component along w*."""
     along = x[..., 0]
     found = along.abs().argmax(-1, keepdim=True)
     g = along.gather(-1, found)[..., 0]
@@ -28,8 +28,9 @@ def linear_target(x: Tensor) -> Tensor:
 class GTA:
     """X − γ g(X)/‖∇g(X)‖ · ∇g(X), brought back into the threat.
 
-    ``printed`` divides by ‖∇g‖ as (A) is printed; ``geometric`` by ‖∇g‖², the step to the tangent plane's zero. They agree for a target
-    with unit gradient such as the paper's. The target's score is the difference of its two logits.
+    ``printed`` divides by ‖∇g‖ as (A) is printed; ``geometric`` by ‖∇g‖², the step to the tangent plane's
+    zero. They agree for a target with unit gradient such as the paper's. The target's score is the difference
+    of its two logits.
     """
 
     target: Model
@@ -45,7 +46,7 @@ class GTA:
         return "gta"
 
     def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:
-        """Return the perturbation; the attacked model and the label are not looked at, which is what makes it transferable."""
+        """Return the perturbation; it looks at neither model nor label, which makes it transferable."""
         logits, pull = linearise(self.target, x)
         score = logits[..., 1] - logits[..., 0]
         sides = torch.stack([-torch.ones_like(score), torch.ones_like(score)], -1)

@@ -1,4 +1,4 @@
-"""Counts of networks built by hand, judged from rows: CGRO Theorem 5.2 and EP's memorising networks both read them so."""
+"""Counts of networks built by hand, judged from rows: CGRO Theorem 5.2 and EP both read them so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the packing shows, judged from rows of `packing`: CGRO Theorem 5.3 and the talk's lower bounds both read it so."""
+"""What the packing shows, judged from rows: CGRO Theorem 5.3 and EP's lower bounds both read it so."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def exponential(runs: Runs) -> Finding:
 
 
 def law_holds(runs: Runs) -> Finding:
-    """The packing satisfies Assumption 5.1 and its clean classifier is fragile: listed in full for small D."""
+    """The packing satisfies Assumption 5.1 and its clean classifier is fragile: in full for small D."""
     rows = runs["run"].part("law")
     apart = [rows[column].rename("apart") for column in (ListedLaw.separation_Linf, ListedLaw.separation_L2)]
     close = smallest(pl.concat([distance / (2 * rows[ListedLaw.radius]) for distance in apart]))

@@ -1,4 +1,4 @@
-"""`packing`: how many parameters robustness costs at least, by counting on a packing with random labels (CGRO Theorem 5.3, EP)."""
+"""`packing`: the parameters that robustness costs at least, by counting on a packing (CGRO Thm 5.3, EP)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 class Packing(Spec):
-    """The packing on a hyperplane: the VC count over D, δ, μ, the law's own facts, and a trainability illustration."""
+    """The packing on a hyperplane: the VC count over D, δ, μ, the law's own facts, and an illustration."""
 
     dtype: Literal["float64"] = "float64"
     profiles: ClassVar[Mapping[str, Overrides]] = {
@@ -128,7 +128,7 @@ def count_rows(spec: Packing) -> list[Row]:
 
 
 def law_rows(spec: Packing) -> list[Row]:
-    """The whole support for small D: separation, linear separability, and the clean classifier's robust error."""
+    """The whole support for small D: separation, separability, and the clean classifier's robust error."""
     rows: list[Row] = []
     for dim in spec.listed:
         law = spec.listed_law(dim)
@@ -157,7 +157,7 @@ def _mlp(dim: int, width: int, hidden: int, rng: torch.Generator) -> nn.Sequenti
 
 
 def trainable(law: PackingLaw, width: int, hidden: int, steps: int, seed: int) -> float:
-    """Robust training accuracy (PGD, ℓ∞) after Adam on the corners of the δ-balls and fresh interior points."""
+    """Robust training accuracy (PGD, ℓ∞) after Adam on corners and fresh inner points of the δ-balls."""
     data = law.support()
     rng = stream(seed, "illustration", law.D, width, hidden)
     net = _mlp(law.D, width, hidden, rng)
@@ -188,7 +188,7 @@ def trainable(law: PackingLaw, width: int, hidden: int, steps: int, seed: int) -
 
 
 def illustration_rows(spec: Packing) -> list[Row]:
-    """The first width that trains to zero robust training error. An illustration of trainability, not of the lower bound."""
+    """The widths up to the first that trains: an illustration of trainability, not of the lower bound."""
     rows: list[Row] = []
     for dim in spec.train_dimensions:
         law = spec.trained_law(dim)
@@ -238,7 +238,8 @@ EXPERIMENTS = (
     Experiment(
         name="packing",
         paper="ep",
-        shows="CGRO Thm 5.3, EP: random labels on a packing; least parameters by VC counting over D, δ, μ; trainability as illustration",
+        shows="CGRO Thm 5.3, EP: random labels on a packing; least parameters by VC counting over D, δ, μ; "
+        "trainability as illustration",
         spec=Packing,
         run=run_packing,
         revision=2,

@@ -163,9 +163,9 @@ class ManifoldLaw(Value):
         return self.scale * self.chart.radius
 
     def check(self) -> list[Condition]:
-        """Assumption 5.1 in the chart and in R^d, where points that are R apart in the chart are at least c·R apart."""
-        apart, radius = self.scale * self.chart.spacing, self.radius
-        return [*self.chart.check(), above("separated-embedded", "dist(A, B) > 2δ in R^d (c·R against 2δ)", apart, 2 * radius)]
+        """Assumption 5.1 in the chart and in R^d, where points R apart in the chart are at least c·R apart."""
+        apart, text = self.scale * self.chart.spacing, "dist(A, B) > 2δ in R^d (c·R against 2δ)"
+        return [*self.chart.check(), above("separated-embedded", text, apart, 2 * self.radius)]
 
     def frame(self) -> Tensor:
         """Q, (d, d), orthogonal."""

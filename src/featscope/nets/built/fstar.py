@@ -94,7 +94,7 @@ def cell_certificate(values: Tensor, cells: int, centre: Tensor, delta: float, s
 
 @dataclass(frozen=True, eq=False)
 class GridClassifier:
-    """f* of the classes A and B of a finite set, at the nodes of the coarsest grid that keeps its sign on all δ-balls (ℓ∞)."""
+    """f* of a finite set at the nodes of the coarsest grid that keeps its sign on all δ-balls (ℓ∞)."""
 
     x: Tensor
     y: Tensor
@@ -127,5 +127,5 @@ class GridClassifier:
 
     def certificate(self) -> float:
         """A proven lower bound of y·interpolant over the δ-balls of all points."""
-        signed = zip(self.x, self.y.tolist(), strict=True)
-        return min(cell_certificate(self.values, self.cells, centre, self.delta, sign) for centre, sign in signed)
+        points = zip(self.x, self.y.tolist(), strict=True)
+        return min(cell_certificate(self.values, self.cells, at, self.delta, sign) for at, sign in points)

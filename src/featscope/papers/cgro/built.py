@@ -130,7 +130,7 @@ def _row(spec: BuiltCgro, seed: int, law: PackingLaw, n: int, built: Robust) -> 
 
 
 def accuracy_rows(spec: BuiltCgro) -> list[Row]:
-    """Levels and parameters as δ approaches R/2: the price of accuracy is a logarithm in ℓ2 and nothing in ℓ∞."""
+    """Levels and parameters as δ approaches R/2: accuracy costs a logarithm in ℓ2 and nothing in ℓ∞."""
     rows: list[Row] = []
     for part in spec.accuracy_shares:
         law = spec.accuracy_law(part)
@@ -191,8 +191,8 @@ EXPERIMENTS = (
     Experiment(
         name="built-cgro",
         paper="cgro",
-        shows="CGRO §5: f_S of equation (C) as a ReLU network, exact counts, certified robust on the training set, "
-        "fragile on fresh points",
+        shows="CGRO §5: f_S of equation (C) as a ReLU network, exact counts, "
+        "certified robust on the training set, fragile on fresh points",
         spec=BuiltCgro,
         run=run_cgro,
         revision=3,

@@ -1,4 +1,4 @@
-"""Independent re-verification of CGRO and EP certificates in plain NumPy. Shares no code with what found them."""
+"""CGRO's certificates re-verified in plain NumPy, by code that shares nothing with what found them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BallFailures(TypedDict):
 
 
 class MemoryCheck(TypedDict):
-    """Whether a training set is separated as its network's certificate needs, and its least opposite distance."""
+    """Whether a training set is separated as its certificate needs, and its least opposite distance."""
 
     separated: bool
     wide_enough: bool
@@ -63,10 +63,11 @@ def ball_failures(
 
 
 def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float) -> MemoryCheck:
-    """Check what makes f_S robust on the training set, ℓ∞, in exact rational arithmetic on the stored numbers.
+    """Check what makes f_S robust on the training set, ℓ∞, in exact rationals on the stored numbers.
 
-    The indicators are 1 within δ' = δ + (R − 2δ)/8 and 0 from R − δ' on. A point of B(X_i, δ) is at least d − δ away from a point of the other
-    class at distance d, so all opposite indicators vanish there if R > 2δ and d ≥ R − (R − 2δ)/8 for the least d. Then y_i·f_S = S ≥ 1.
+    The indicators are 1 within δ' = δ + (R − 2δ)/8 and 0 from R − δ' on. A point of B(X_i, δ) is at least
+    d − δ away from a point of the other class at distance d, so all opposite indicators vanish there if R > 2δ and
+    d ≥ R − (R − 2δ)/8 for the least d. Then y_i·f_S = S ≥ 1.
     """
     fits = x.ndim == 2 and y.shape == x.shape[:1]
     require(

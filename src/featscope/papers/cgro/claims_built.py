@@ -20,7 +20,7 @@ PACKING = {"run": Need("packing")}
 
 
 def _memory(run: Run) -> Finding:
-    """Re-verify the stored training sets with exact rationals: 0 if all are separated as the certificate needs.
+    """Re-verify the stored training sets in exact rationals: 0 if all are separated as the certificate needs.
 
     Nothing stored proves nothing.
     """
@@ -70,15 +70,47 @@ def exponential_base_e(runs: Runs) -> Finding:
 
 
 CLAIMS = (
-    Claim("CG-C", "cgro", "CGRO §1, equation (C)", "f_S classifies clean points by the clean classifier, training balls by memory, and is fragile elsewhere.",
-          ("classes R-separated with R > 2δ", "a clean classifier with |f| clamped to 1"),
-          (Reading("built", "as a ReLU graph on packings, D and N swept, ℓ∞ and ℓ2", BUILT, classifier),)),
-    Claim("CG-T5.2", "cgro", "CGRO Theorem 5.2", "f_S is a ReLU network with poly(D) + Õ(ND) parameters.",
-          ("Assumption 5.1",),
-          (Reading("counts", "exact counts equal a formula; fitted exponents in N and D at most 1 (ℓ2: after dividing by the levels)", BUILT, counts),)),
-    Claim("CG-T5.3", "cgro", "CGRO Theorem 5.3", "Some law satisfying Assumption 5.1 needs a number of parameters exponential in D for a robust test error below a constant.",
-          ("VC bound of Bartlett et al. 2019, Theorem 7", "enveloping network with M³ parameters"),
-          (Reading("exp(Ω(D))", "least M by VC counting on the packing: fitted rate against a quarter of the packing's", PACKING, exponential),
-           Reading("Ω(exp(D))", "rate at least 1, as printed, at the same δ", PACKING, exponential_base_e),
-           Reading("law", "the packing's own properties, its support listed in full", PACKING, law_holds))),
-)  # fmt: skip
+    Claim(
+        "CG-C",
+        "cgro",
+        "CGRO §1, equation (C)",
+        "f_S classifies clean points by the clean classifier, training balls by memory, "
+        "and is fragile elsewhere.",
+        ("classes R-separated with R > 2δ", "a clean classifier with |f| clamped to 1"),
+        (Reading("built", "as a ReLU graph on packings, D and N swept, ℓ∞ and ℓ2", BUILT, classifier),),
+    ),
+    Claim(
+        "CG-T5.2",
+        "cgro",
+        "CGRO Theorem 5.2",
+        "f_S is a ReLU network with poly(D) + Õ(ND) parameters.",
+        ("Assumption 5.1",),
+        (
+            Reading(
+                "counts",
+                "exact counts equal a formula; fitted exponents in N and D at most 1 "
+                "(ℓ2: after dividing by the levels)",
+                BUILT,
+                counts,
+            ),
+        ),
+    ),
+    Claim(
+        "CG-T5.3",
+        "cgro",
+        "CGRO Theorem 5.3",
+        "Some law satisfying Assumption 5.1 needs a number of parameters exponential in D "
+        "for a robust test error below a constant.",
+        ("VC bound of Bartlett et al. 2019, Theorem 7", "enveloping network with M³ parameters"),
+        (
+            Reading(
+                "exp(Ω(D))",
+                "least M by VC counting on the packing: fitted rate against a quarter of the packing's",
+                PACKING,
+                exponential,
+            ),
+            Reading("Ω(exp(D))", "rate at least 1, as printed, at the same δ", PACKING, exponential_base_e),
+            Reading("law", "the packing's own properties, its support listed in full", PACKING, law_holds),
+        ),
+    ),
+)

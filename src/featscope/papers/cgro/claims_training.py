@@ -16,10 +16,10 @@ from featscope.claims.judging import (
     exponent_at_most,
     fitted,
     largest,
-    out_of_scope,
     over_seeds,
     pooled_error,
     reaches,
+    scoped,
     smallest,
     soft,
 )
@@ -100,7 +100,7 @@ def as_defined(runs: Runs) -> Finding:
 
 
 def over_ball(runs: Runs) -> Finding:
-    """Both robust errors over the whole ball; a failure on the training set carries perturbations that NumPy re-verifies."""
+    """Both robust errors over the whole ball; failures on the training set are re-verified in NumPy."""
     run = runs["run"]
     verified, proven = _proven_failures(run)
     parts = _three_errors(run, at_most(proven, SMALL), _test_attacked(run, BALL))
@@ -180,7 +180,8 @@ def any_samples(runs: Runs) -> Finding:
 def few_samples(runs: Runs) -> Finding:
     """The same run under the hypothesis N ≪ N*."""
     found, n, critical = _beyond(runs)
-    return found if n <= critical / MUCH else out_of_scope([f"N ≪ N*: N={n} against N*={critical:.3g}"], found)
+    unmet = [] if n <= critical / MUCH else [f"N ≪ N*: N={n} against N*={critical:.3g}"]
+    return scoped(unmet, found)
 
 
 def growing_d(runs: Runs) -> Finding:
@@ -220,7 +221,8 @@ def signal_time(runs: Runs) -> Finding:
     rows = runs["run"].part("starts").to_dicts()
     # A column that is empty in all rows is not there.
     times = [(row[StartSweep.T0], row.get(StartSweep.T0_predicted)) for row in rows]
-    ratios = [t / predicted for t, predicted in times if t > 0 and predicted is not None and 0 < predicted < math.inf]
+    usable = [(t, p) for t, p in times if t > 0 and p is not None and 0 < p < math.inf]
+    ratios = [reached / predicted for reached, predicted in usable]
     near = sum(1 / CONSTANT <= ratio <= CONSTANT for ratio in ratios)
     return reaches(
         near / len(rows) if rows else math.nan,
@@ -273,7 +275,7 @@ def noise_growth_early(runs: Runs) -> Finding:
 def noise_time(runs: Runs) -> Finding:
     """T1 grows like N/(η σ0 σ³ d^{3/2}) (Lemma C.7): exponent of the measured median against that order."""
     c, rows = DimensionSweep, runs["run"].part("dimensions")
-    # A seed that never memorised has −1, which is no time: the exponent cannot be fitted, not fitted to the others.
+    # A seed that never memorised has −1, which is no time: then nothing is fitted, not even to the others.
     fit = fitted(rows[c.T1_order].to_list(), rows[c.median_memorised].cast(pl.Float64).to_list())
     return every({"not slower": at_most(fit, 1 + BEND), "not faster": at_least(fit, 1 - BEND)})
 
@@ -317,7 +319,8 @@ def slack_growth(runs: Runs) -> Finding:
     """Lemma C.10's bound has no N: exponent of the sum in N, up to the N that memorises at all (N ≤ N*)."""
     c = SampleSweep
     rows = runs["run"].part("samples").filter(pl.col(c.n) <= pl.col(c.critical_samples))
-    return exponent_at_most(rows[c.n].to_list(), rows[c.slack].to_list(), 0.0, what="summed ψ against N, d fixed")
+    sizes, sums = rows[c.n].to_list(), rows[c.slack].to_list()
+    return exponent_at_most(sizes, sums, 0.0, what="summed ψ against N, d fixed")
 
 
 def lemma(name: str) -> Judge:
@@ -330,46 +333,126 @@ def lemma(name: str) -> Judge:
     return judge
 
 
-def _one(claim: str, where: str, text: str, readings: tuple[Reading, ...], hypotheses: tuple[str, ...] = HYPOTHESES) -> Claim:
+def _one(
+    claim: str, where: str, text: str, readings: tuple[Reading, ...], hypotheses: tuple[str, ...] = HYPOTHESES
+) -> Claim:
     return Claim(claim, "cgro", where, text, hypotheses, readings)
 
 
 _DEFAULT = "as stated"
 CLAIMS = (
-    _one("CG-LA.1", "CGRO Lemma A.1", "A sequence that grows by m z² to M z² passes v within 3/(m z0) + (8M/m)⌈log2(v/z0)⌉ steps.",
-         (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.1")),), ()),
-    _one("CG-LA.2", "CGRO Lemma A.2", "A sequence within C ≤ z0/2 of z0 + AΣz² passes v within 8⌈log2(v/z0)⌉ + 21/(A z0) steps.",
-         (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.2")),), ()),
-    _one("CG-LA.3", "CGRO Lemma A.3", "A non-negative sequence that falls by at least A z² is at most 1/(A t) after t steps.",
-         (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.3")),), ()),
-    _one("CG-L4.2", "CGRO Lemma 4.2, Lemma C.3", "Each signal component grows by at least a constant times ηα³u²ψ(α³U); α³U is of order one after T0.",
-         (Reading("until memorisation", "constant against 3(1−λ), up to the first V_i ≥ 1", STAGES, signal_growth),
-          Reading("any t", "the same over the whole run", STAGES, signal_growth_always),
-          Reading("T0", "first step with α³U ≥ 1 against the prediction from u_r(0), over many starts", SCALING, signal_time),
-          Reading("recursion", "exact recursions of u and v against full descent", STAGES, recursion))),
-    _one("CG-L4.3", "CGRO Lemma 4.3", "After T0 the signal stays below Õ(1/α) plus what the residual signal of attacked points adds.",
-         (Reading("up to a logarithm", "Õ as ln d", STAGES, signal_ceiling),)),
-    _one("CG-L4.4", "CGRO Lemma 4.4, Lemma C.7", "Each noise component grows like (ησ²d/N)Σψ(V)v² up to Õ(Pσ²√d/α), so V_i is of order one after T1.",
-         (Reading("up to a logarithm", "cross-talk of other patches against the error term, Õ as ln d", STAGES, noise_growth),
-          Reading("until memorisation", "the same up to the first V_i ≥ 1", STAGES, noise_growth_early),
-          Reading("T1", "median T1 against N/(ησ0σ³d^1.5) as d grows", SCALING, noise_time))),
-    _one("CG-HC.1", "CGRO Hypothesis C.1", "Signal components stay Õ(1/α), noise components Õ(1).",
-         (Reading("up to a logarithm", "Õ as ln d", STAGES, induction),)),
-    _one("CG-LC.8", "CGRO Lemma C.8", "After T1 the gradient norm is at least Ω̃(1) times the loss.",
-         (Reading("up to a logarithm", "Ω̃ as 1/ln d", STAGES, gradient_floor),)),
-    _one("CG-LC.9", "CGRO Lemma C.9", "After T1 the loss falls at least like 1/(η(t − T1 + 1)).",
-         (Reading("up to a logarithm", "Õ as ln d", STAGES, loss_rate),)),
-    _one("CG-LC.10", "CGRO Lemma C.10", "The summed derivative on attacked points is at most Õ(1/(ησ0)).",
-         (Reading("up to a logarithm", "Õ as ln d", STAGES, slack_sum),
-          Reading("growth in N", "the bound has no N: exponent of the sum in N", SCALING, slack_growth))),
-    _one("CG-T4.1", "CGRO Theorem 4.1", "The network learns part of the true feature and memorises the noise: clean test and robust training errors o(1), robust test error at least ½ − o(1).",
-         (Reading("as-defined", "§1: training points at (A), test points over the ball", STAGES, as_defined),
-          Reading("gta", "both at the points of (A)", STAGES, gta),
-          Reading("ball", "both over the ℓ2 ball of radius δ", STAGES, over_ball),
-          Reading("gta+noise-ball", "(A)'s point and a ball of radius .1 on the noise patches", STAGES, noise_ball),
-          Reading("features", "U = Θ(α⁻³), V_i = Θ(1) with constant 3", STAGES, features),
-          Reading("features up to a logarithm", "the same with ln d", STAGES, features_soft),
-          Reading("N=poly", "any N, here beyond N*, robust test error at (A)", SCALING, any_samples),
-          Reading("N≪N*", "the same run under N ≪ N*", SCALING, few_samples),
-          Reading("scaling in d", "exponent of α³U in d", SCALING, growing_d))),
-)  # fmt: skip
+    _one(
+        "CG-LA.1",
+        "CGRO Lemma A.1",
+        "A sequence that grows by m z² to M z² passes v within 3/(m z0) + (8M/m)⌈log2(v/z0)⌉ steps.",
+        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.1")),),
+        (),
+    ),
+    _one(
+        "CG-LA.2",
+        "CGRO Lemma A.2",
+        "A sequence within C ≤ z0/2 of z0 + AΣz² passes v within 8⌈log2(v/z0)⌉ + 21/(A z0) steps.",
+        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.2")),),
+        (),
+    ),
+    _one(
+        "CG-LA.3",
+        "CGRO Lemma A.3",
+        "A non-negative sequence that falls by at least A z² is at most 1/(A t) after t steps.",
+        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.3")),),
+        (),
+    ),
+    _one(
+        "CG-L4.2",
+        "CGRO Lemma 4.2, Lemma C.3",
+        "Each signal component grows by at least a constant times ηα³u²ψ(α³U); α³U is of order one after T0.",
+        (
+            Reading(
+                "until memorisation",
+                "constant against 3(1−λ), up to the first V_i ≥ 1",
+                STAGES,
+                signal_growth,
+            ),
+            Reading("any t", "the same over the whole run", STAGES, signal_growth_always),
+            Reading(
+                "T0",
+                "first step with α³U ≥ 1 against the prediction from u_r(0), over many starts",
+                SCALING,
+                signal_time,
+            ),
+            Reading("recursion", "exact recursions of u and v against full descent", STAGES, recursion),
+        ),
+    ),
+    _one(
+        "CG-L4.3",
+        "CGRO Lemma 4.3",
+        "After T0 the signal stays below Õ(1/α) plus what the residual signal of attacked points adds.",
+        (Reading("up to a logarithm", "Õ as ln d", STAGES, signal_ceiling),),
+    ),
+    _one(
+        "CG-L4.4",
+        "CGRO Lemma 4.4, Lemma C.7",
+        "Each noise component grows like (ησ²d/N)Σψ(V)v² up to Õ(Pσ²√d/α), so V_i is of order one after T1.",
+        (
+            Reading(
+                "up to a logarithm",
+                "cross-talk of other patches against the error term, Õ as ln d",
+                STAGES,
+                noise_growth,
+            ),
+            Reading("until memorisation", "the same up to the first V_i ≥ 1", STAGES, noise_growth_early),
+            Reading("T1", "median T1 against N/(ησ0σ³d^1.5) as d grows", SCALING, noise_time),
+        ),
+    ),
+    _one(
+        "CG-HC.1",
+        "CGRO Hypothesis C.1",
+        "Signal components stay Õ(1/α), noise components Õ(1).",
+        (Reading("up to a logarithm", "Õ as ln d", STAGES, induction),),
+    ),
+    _one(
+        "CG-LC.8",
+        "CGRO Lemma C.8",
+        "After T1 the gradient norm is at least Ω̃(1) times the loss.",
+        (Reading("up to a logarithm", "Ω̃ as 1/ln d", STAGES, gradient_floor),),
+    ),
+    _one(
+        "CG-LC.9",
+        "CGRO Lemma C.9",
+        "After T1 the loss falls at least like 1/(η(t − T1 + 1)).",
+        (Reading("up to a logarithm", "Õ as ln d", STAGES, loss_rate),),
+    ),
+    _one(
+        "CG-LC.10",
+        "CGRO Lemma C.10",
+        "The summed derivative on attacked points is at most Õ(1/(ησ0)).",
+        (
+            Reading("up to a logarithm", "Õ as ln d", STAGES, slack_sum),
+            Reading("growth in N", "the bound has no N: exponent of the sum in N", SCALING, slack_growth),
+        ),
+    ),
+    _one(
+        "CG-T4.1",
+        "CGRO Theorem 4.1",
+        "The network learns part of the true feature and memorises the noise: "
+        "clean test and robust training errors o(1), robust test error at least ½ − o(1).",
+        (
+            Reading(
+                "as-defined", "§1: training points at (A), test points over the ball", STAGES, as_defined
+            ),
+            Reading("gta", "both at the points of (A)", STAGES, gta),
+            Reading("ball", "both over the ℓ2 ball of radius δ", STAGES, over_ball),
+            Reading(
+                "gta+noise-ball",
+                "(A)'s point and a ball of radius .1 on the noise patches",
+                STAGES,
+                noise_ball,
+            ),
+            Reading("features", "U = Θ(α⁻³), V_i = Θ(1) with constant 3", STAGES, features),
+            Reading("features up to a logarithm", "the same with ln d", STAGES, features_soft),
+            Reading("N=poly", "any N, here beyond N*, robust test error at (A)", SCALING, any_samples),
+            Reading("N≪N*", "the same run under N ≪ N*", SCALING, few_samples),
+            Reading("scaling in d", "exponent of α³U in d", SCALING, growing_d),
+        ),
+    ),
+)

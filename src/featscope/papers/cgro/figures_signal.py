@@ -124,7 +124,7 @@ def _accuracies(ax: Axes, run: Run) -> None:
 
 
 def robustness(run: Run) -> Figure:
-    """Attacked and certified accuracy over the ball's radius, train and test, and every reading at its radius."""
+    """Attacked and certified accuracy over the ball's radius, and every reading at its radius."""
     figure, axes = panels(1, 2, 4.8, 3.6)
     _over_ball(axes[0, 0], run)
     _by_reading(axes[0, 1], run)
@@ -247,7 +247,7 @@ def _attack_name(rows: pl.DataFrame, attack: str, share: float) -> str:
 
 
 def _attack_line(rows: pl.DataFrame, radii: int) -> list[float]:
-    """Mean accuracies of one training attack: for train and test clean, at (A), and over each ball; NaN if all diverged."""
+    """Mean accuracies of one training attack by sample: clean, at (A), in each ball; NaN if diverged."""
     c = AttackSweep
     if c.clean not in rows.columns:
         return [math.nan] * 2 * (2 + radii)

@@ -1,4 +1,4 @@
-"""Experiment `signal-lemmas`: CGRO's tensor-power lemmas A.1–A.3 by direct iteration of the slowest sequences that their hypotheses allow."""
+"""Experiment `signal-lemmas`: CGRO's tensor-power lemmas A.1–A.3 on the slowest sequences they allow."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ EXPERIMENTS = (
     Experiment(
         name="signal-lemmas",
         paper="cgro",
-        shows="CGRO Lemmas A.1–A.3: the slowest allowed sequences against the stated times, as shares of the bound",
+        shows="CGRO Lemmas A.1–A.3: the slowest allowed sequences against the stated times, "
+        "as shares of the bound",
         spec=SignalLemmas,
         run=run_lemmas,
         columns={"lemmas": LemmaCase},

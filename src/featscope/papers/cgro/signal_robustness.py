@@ -1,7 +1,8 @@
-"""Robust accuracy of a trained cubic network by reading: what "robust error" means decides what Theorem 4.1 says.
+"""Robust accuracy of a trained cubic network: what "robust error" means decides what Theorem 4.1 says.
 
-`gta`: at the point of the attack (A). `ball`: anywhere within δ. `as-defined` (CGRO §1): training points by (A), test points over the ball.
-`gta+noise-ball`: at (A)'s point with a further small ℓ2 ball on the noise patches. Every `ball` figure is a bracket.
+`gta`: at the point of the attack (A). `ball`: anywhere within δ. `as-defined` (CGRO §1): training points by
+(A), test points over the ball. `gta+noise-ball`: at (A)'s point with a further small ℓ2 ball on the noise
+patches. Every `ball` figure is a bracket.
 """
 
 from __future__ import annotations
@@ -80,7 +81,10 @@ class Case:
         self.net = CubicCNN(self.w)
 
     def ball(self, radius: float, restarts: int, rng: torch.Generator) -> tuple[Evaluation, float]:
-        """Attacked and certified accuracy over the ℓ2 ball. Random starts leave the point itself, where a small patch has no gradient."""
+        """Attacked and certified accuracy over the ℓ2 ball.
+
+        Random starts leave the point itself, where a small patch has no gradient.
+        """
         attacks = (PGD(steps=20, restarts=restarts), PGD(steps=100, step_size=radius / 10, restarts=1))
         found = evaluate(self.net, self.x, self.label, Threat("L2", radius, 2), attacks, rng)
         sure = certified_margin(self.w, self.x, self.y, radius) > 0
@@ -122,7 +126,7 @@ def _lift(case: Case, delta: Tensor, batch: SignalBatch) -> Tensor:
 def _read(
     spec: Setting, seed: int, train: SignalBatch, w: Tensor, certify: bool
 ) -> tuple[Rows, dict[str, Tensor]]:
-    """One network in every reading; ``certify`` keeps the perturbations of the training points over the ball."""
+    """One network in every reading; ``certify`` keeps the training points' perturbations over the ball."""
     seen = Case(w, train, spec.law.residual)
     rows = _rows(spec, seed, "train", seen)
     rows += _rows(spec, seed, "test", Case(w, spec.fresh(seed, w), spec.law.residual))
@@ -133,7 +137,7 @@ def _read(
 
 
 def readings(spec: Setting, instance: Instance, weights: Tensor, folder: Folder) -> Json:
-    """Read robustness of every seed's network in every way; keep a certificate of the first seed's failures over the ball."""
+    """Read robustness of every seed's network in every way; certify the first seed's failures."""
     rows: Rows = []
     for index, seed in enumerate(spec.seeds):
         train = SignalBatch(*(t[index] for t in instance.train))
@@ -145,7 +149,7 @@ def readings(spec: Setting, instance: Instance, weights: Tensor, folder: Folder)
 
 
 def _conflict(spec: Setting) -> dict[str, float]:
-    """What no classifier can do at radius δ: opposite points whose δ-balls meet, and the bound that a matching of them proves."""
+    """What no classifier can do at radius δ, by a matching of opposite points whose δ-balls meet."""
     batch = spec.law.sample(CONFLICT_POINTS, stream(spec.seeds[0], "data", "conflict"))
     found = conflict(batch.x, label_index(batch.y), "L2", spec.law.radius)
     return {Conflict.any_classifier: found.bound, Conflict.conflicting_pairs: found.share}

@@ -1,4 +1,4 @@
-"""Experiment `signal-scaling`: where Theorem 4.1 stops holding — N across N*, λ, d — and other attacks in training than (A)."""
+"""Experiment `signal-scaling`: where Theorem 4.1 stops holding (N, λ, d), and other attacks than (A)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,13 @@ class SignalScaling(Spec):
 
     profiles: ClassVar[Mapping[str, Overrides]] = {
         "quick": {
-            "samples": [2, 5, 10, 20], "dimensions": [256, 512, 1024], "dimension_n": 5, "tradeoffs": [0.0, 0.9], "tradeoff_steps": 1000,
-            "attack_steps": 100, "test": 500,
+            "samples": [2, 5, 10, 20], "dimensions": [256, 512, 1024], "dimension_n": 5,
+            "tradeoffs": [0.0, 0.9], "tradeoff_steps": 1000, "attack_steps": 100, "test": 500,
         },
-        "paper": {"dimensions": [1024, 2048, 4096, 8192, 16384, 32768, 65536], "samples": [2, 5, 10, 20, 40, 80, 160]},
+        "paper": {
+            "dimensions": [1024, 2048, 4096, 8192, 16384, 32768, 65536],
+            "samples": [2, 5, 10, 20, 40, 80, 160],
+        },
     }  # fmt: skip
 
     dtype: Literal["float64"] = "float64"
@@ -334,7 +337,8 @@ EXPERIMENTS = (
     Experiment(
         name="signal-scaling",
         paper="cgro",
-        shows="CGRO §4: N across the critical N*, the trade-off λ, growing d, and FGSM or PGD in place of the attack (A)",
+        shows="CGRO §4: N across the critical N*, the trade-off λ, growing d, "
+        "and FGSM or PGD in place of the attack (A)",
         spec=SignalScaling,
         run=run_scaling,
         revision=2,

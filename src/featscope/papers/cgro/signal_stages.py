@@ -1,4 +1,4 @@
-"""Experiment `signal-stages`: CGRO's three stages, its accuracies under every reading of robustness, and the exact recursions."""
+"""Experiment `signal-stages`: CGRO's three stages, robustness in every reading, and the exact recursions."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class SignalStages(Spec):
 
 
 class Outcome(Columns):
-    """Where a training stands at one step: α³U and V_i of §4.3, accuracies, and the times of the stages (−1: not yet)."""
+    """A training at one step: α³U and V_i of §4.3, accuracies, and the times of the stages (−1: not yet)."""
 
     seed = column("seed of the run")
     step = column("step t")
@@ -133,7 +133,7 @@ class Training(Outcome):
 
 
 class Stages(Columns):
-    """The stages of one seed, measured and predicted; none where a time was not reached or cannot be predicted."""
+    """The stages of one seed; none where a time was not reached or cannot be predicted."""
 
     seed = column("seed of the run")
     T0 = column("first step with α³U ≥ 1")
@@ -156,7 +156,7 @@ class Verification(Columns):
 
 
 class Fresh:
-    """Fresh noise patches seen from the recursion: their products with the initial weights and with the training noise."""
+    """Fresh noise patches seen from the recursion: products with initial weights and training noise."""
 
     def __init__(self, spec: SignalStages, instance: Instance, kernel: Kernel) -> None:
         start, cross, labels = [], [], []
@@ -239,8 +239,8 @@ class Foreseen(NamedTuple):
 def predictions(spec: SignalStages, kernel: Kernel) -> list[Foreseen]:
     """Times that the initial components predict (docs/cgro.md), one for each seed.
 
-    T0 = 1/(1.5 η(1−λ) α³ max_r u_r(0)); T1 = 2N/(3ηλ max_jr ‖X_i[j]‖² v_ijr(0)), its median over i; and the paper's order
-    N/(η σ0 σ³ d^{3/2}).
+    T0 = 1/(1.5 η(1−λ) α³ max_r u_r(0)); T1 = 2N/(3ηλ max_jr ‖X_i[j]‖² v_ijr(0)), its median over i; and the
+    paper's order N/(η σ0 σ³ d^{3/2}).
     """
     o, law = spec.objective, spec.law
     own = kernel.gram.diagonal(dim1=-2, dim2=-1)[:, None, :]
@@ -257,7 +257,7 @@ def predictions(spec: SignalStages, kernel: Kernel) -> list[Foreseen]:
 
 
 def plateau(spec: SignalStages, median_memorised: int) -> float | None:
-    """s = ln(9η(1−λ)α²T1) + (4/3) ln s: where α³U stands when ds/dt = 9ηα²(1−λ) s^{4/3} e^{−s} has run for T1 steps."""
+    """s = ln(9η(1−λ)α²T1) + (4/3) ln s: α³U after T1 steps of ds/dt = 9ηα²(1−λ) s^{4/3} e^{−s}."""
     a = 9 * spec.learning_rate * (1 - spec.tradeoff) * spec.law.strength**2 * median_memorised
     if median_memorised <= 0 or a <= math.e:
         return None
@@ -268,9 +268,9 @@ def plateau(spec: SignalStages, median_memorised: int) -> float | None:
 
 
 def verify(spec: SignalStages, instance: Instance, folder: Folder) -> float:
-    """Run full descent on the first seed beside the recursion; return the largest difference in u and v over the recorded steps.
+    """Run full descent on the first seed beside the recursion; return the largest difference in u and v.
 
-    Descent is given the points of (A) by its own formula, the recursion knows only what (A) leaves of the signal.
+    Descent is given the points of (A) by its own formula; the recursion knows only what (A) leaves.
     """
     one = Instance(SignalBatch(*(t[:1] for t in instance.train)), instance.w[:1])
     kernel = Kernel.of(one)
@@ -299,7 +299,7 @@ def _time(step: int) -> int | None:
 
 
 def stages(spec: SignalStages, last: Rows, kernel: Kernel) -> Rows:
-    """The stages by their rules, measured and predicted: T0 (α³U ≥ 1), T1 (V_i ≥ 1, first/median/last i), the plateau of α³U."""
+    """The stages by their rules: T0 (α³U ≥ 1), T1 (V_i ≥ 1, first/median/last i), the plateau of α³U."""
     c = Outcome
     return [
         {
@@ -332,7 +332,7 @@ def train(
     stop: Callable[[Components, int], bool] | None = None,
     opening: Part | None = None,
 ) -> Trained:
-    """Run the recursions for all seeds at once; ``opening`` keeps every one of the first steps, where the signal is learned."""
+    """Run the recursions for all seeds at once; ``opening`` keeps all first steps, where it learns the signal."""
     instance = stack([spec.instance(seed) for seed in spec.seeds])
     kernel = Kernel.of(instance)
     observe = observer(spec, kernel, Fresh(spec, instance, kernel))
@@ -381,7 +381,8 @@ EXPERIMENTS = (
     Experiment(
         name="signal-stages",
         paper="cgro",
-        shows="CGRO §4: signal first, plateau, then memorised noise; clean and robust-train fine, robust-test not, by reading",
+        shows="CGRO §4: signal first, plateau, then memorised noise; clean and robust-train fine, "
+        "robust-test not, by reading",
         spec=SignalStages,
         run=run_stages,
         revision=2,

@@ -105,7 +105,7 @@ class RobustClassifier(Columns):
 
 
 def _lipschitz(spec: BuiltFstar, a: Tensor, b: Tensor, rng: torch.Generator) -> tuple[float, float]:
-    """The largest measured slope over near and far pairs, and the largest local bound 2/(d_A + d_B), in ℓ∞."""
+    """The largest slope over near and far pairs, and the largest local bound 2/(d_A + d_B), in ℓ∞."""
     x = torch.rand(spec.pairs, a.shape[1], generator=rng, dtype=torch.float64)
     halfway = (
         a[torch.randint(len(a), (spec.pairs,), generator=rng)]
@@ -166,7 +166,7 @@ def run_fstar(spec: BuiltFstar, folder: Folder) -> Json:
 
 
 def _worst_on_balls(grid: GridClassifier, rng: torch.Generator) -> float:
-    """The least y·f* found on the δ-balls: towards the nearest point of the other class, and at random corners."""
+    """The least y·f* found on the δ-balls: towards the nearest opposite point, and at random corners."""
     x, y, a, b = grid.x, grid.y, grid.a, grid.b
     other = [
         a[torch.cdist(p[None], a, p=math.inf).argmin()]
@@ -183,7 +183,8 @@ EXPERIMENTS = (
     Experiment(
         name="built-memorise",
         paper="ep",
-        shows="EP: a network of order N·d parameters with certified zero robust training error on any separated set",
+        shows="EP: a network of order N·d parameters with certified zero robust training error "
+        "on any separated set",
         spec=BuiltMemorise,
         run=run_memorise,
         revision=2,
@@ -193,7 +194,8 @@ EXPERIMENTS = (
     Experiment(
         name="built-fstar",
         paper="ep",
-        shows="EP: the robust classifier f*, its Lipschitz constant, and its grid network whose size grows exponentially with d",
+        shows="EP: the robust classifier f*, its Lipschitz constant, "
+        "and its grid network whose size grows exponentially with d",
         spec=BuiltFstar,
         run=run_fstar,
         revision=2,

@@ -1,4 +1,4 @@
-"""EP's statements (talk), judged from rows; the separation of real data (EP-sep) is judged with the images."""
+"""EP's statements (talk), judged from rows; the separation of real data is judged with the images."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _rates(rows: pl.DataFrame) -> pl.Series:
 
 
 def on_manifold(runs: Runs) -> Finding:
-    """Behind a linear chart the count is k(d+1) plus a grid in k dimensions; robust on the manifold, certified."""
+    """Behind a linear chart the count is k(d+1) plus a grid in k dimensions; robust, certified."""
     c, rows = BehindChart, runs["run"].part("manifold")
     parts = {
         "robust margin": exceeds(smallest(rows[c.slack]), 0.0),
@@ -134,7 +134,8 @@ CLAIMS = (
         "EP-f*",
         "ep",
         "EP, talk: robust classifier",
-        "f* is robust on 2ε-separated sets and ε⁻¹-Lipschitz; a ReLU network with exp(d) parameters follows it.",
+        "f* is robust on 2ε-separated sets and ε⁻¹-Lipschitz; "
+        "a ReLU network with exp(d) parameters follows it.",
         ("separation 2ε", "δ < ε"),
         (
             Reading(
