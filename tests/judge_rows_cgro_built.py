@@ -25,7 +25,9 @@ class Stored(NamedTuple):
     tensors: dict[str, torch.Tensor]
 
 
-def stored(dim: int, apart: float = 0.5, separation: float = SEPARATION, radius: float = RADIUS, blur: bool = False) -> Stored:
+def stored(
+    dim: int, apart: float = 0.5, separation: float = SEPARATION, radius: float = RADIUS, blur: bool = False
+) -> Stored:
     """A training set of four points whose closest opposite pair is ``apart`` in ℓ∞ (two of one label are closer)."""
     x = torch.tensor([[0.0, 0.0], [-0.01, 0.0], [apart, apart / 2], [3.0, 2.0]], dtype=torch.float64)
     if blur:
@@ -44,7 +46,11 @@ def networks(*sets: Stored, none: bool = False, **bad: float) -> dict[str, Run]:
     ]
     kept = () if none else sets or (stored(4), stored(8))
     parts = {"cgro": rows, "accuracy": [{"kind": "Linf", "slack": -1.0}], "memory": [one.row for one in kept]}
-    return {"run": made("built-cgro", parts, {}, {key: value for one in kept for key, value in one.tensors.items()})}
+    return {
+        "run": made(
+            "built-cgro", parts, {}, {key: value for one in kept for key, value in one.tensors.items()}
+        )
+    }
 
 
 @judged("CG-C", "built")
@@ -82,7 +88,11 @@ LEVELS = {4: 0, 8: 4, 16: 8}
 
 
 def counted(
-    kind: str = "", change: Any = None, wrong: int = 0, levels: dict[int, int] | None = None, sizes: tuple[int, ...] = SIZES
+    kind: str = "",
+    change: Any = None,
+    wrong: int = 0,
+    levels: dict[int, int] | None = None,
+    sizes: tuple[int, ...] = SIZES,
 ) -> dict[str, Run]:
     """Parameters 6·N·D, for L2-each also times the levels (at least one); ``change(n, D)`` multiplies them for one kind."""
     rows = []
@@ -94,7 +104,17 @@ def counted(
                 count = int(count * change(n, size)) if name == kind else count
                 # Counts that no growth is read from: neither at the largest D nor at the largest N.
                 count = count * 1000 if n == 5 and size == 4 else count
-                rows.append({"seed": 0, "kind": name, "D": size, "n": n, "levels": height[size], "parameters": count, "formula": count})
+                rows.append(
+                    {
+                        "seed": 0,
+                        "kind": name,
+                        "D": size,
+                        "n": n,
+                        "levels": height[size],
+                        "parameters": count,
+                        "formula": count,
+                    }
+                )
     for row in rows[1 : 1 + wrong]:
         row["formula"] += 1
     return {"run": made("built-cgro", {"cgro": rows})}
@@ -116,12 +136,24 @@ def _counts() -> Table:
         holds=Case(counted(), "HOLDS", 0.0, 0.0),
         fails=Case(counted(wrong=3), "FAILS", 3.0, 0.0),
         # From D = 1 to 2^10 the count grows by 2^11, at one level.
-        at_bound=Case(counted("Linf", lambda n, size: 1 if size == 1 else 2, sizes=(1, 1024), levels={1: 1, 1024: 1}), "HOLDS", 0.0, 0.0),
+        at_bound=Case(
+            counted("Linf", lambda n, size: 1 if size == 1 else 2, sizes=(1, 1024), levels={1: 1, 1024: 1}),
+            "HOLDS",
+            0.0,
+            0.0,
+        ),
         bad_seed=Case(counted(wrong=1), "FAILS", 1.0, 0.0),
         nan=Case({"run": made("built-cgro", {"cgro": unknown})}, "FAILS", 1.0, 0.0),
         more=(
             *growth,
-            Case(counted("Linf", lambda n, size: 1 if size == 1 else 2.01, sizes=(1, 1024), levels={1: 1, 1024: 1}), "FAILS", None, 1.1),
+            Case(
+                counted(
+                    "Linf", lambda n, size: 1 if size == 1 else 2.01, sizes=(1, 1024), levels={1: 1, 1024: 1}
+                ),
+                "FAILS",
+                None,
+                1.1,
+            ),
             # Levels are an allowance of L2-each alone.
             Case(counted("L2-shared", lambda n, size: max(1, LEVELS[size])), "FAILS", 3.0, 1.1),
             # A count of 0 has no logarithm.
@@ -137,11 +169,18 @@ DIMENSIONS = (8, 16, 24, 32)
 RATE = math.log(3) / 4
 
 
-def packing(needed: list[float], law: list[dict[str, float]] | None = None, delta: float = 0.2) -> dict[str, Run]:
+def packing(
+    needed: list[float], law: list[dict[str, float]] | None = None, delta: float = 0.2
+) -> dict[str, Run]:
     """Counts at the largest δ and the μ nearest to .1, in no order; at other δ and μ they would decide otherwise."""
-    rows = [{"D": d, "delta": delta, "mu": 0.1, "needed": count} for d, count in zip(DIMENSIONS, needed, strict=True)]
+    rows = [
+        {"D": d, "delta": delta, "mu": 0.1, "needed": count}
+        for d, count in zip(DIMENSIONS, needed, strict=True)
+    ]
     others = [
-        {"D": d, "delta": other, "mu": mu, "needed": 7.0 * d} for d in DIMENSIONS for other, mu in ((0.01, 0.1), (delta, 0.0), (delta, 0.2))
+        {"D": d, "delta": other, "mu": mu, "needed": 7.0 * d}
+        for d in DIMENSIONS
+        for other, mu in ((0.01, 0.1), (delta, 0.0), (delta, 0.2))
     ]
     facts = law if law is not None else [lawful()]
     settings = {"deltas": [0.01, delta], "mus": [0.0, 0.1, 0.2]}
@@ -150,7 +189,14 @@ def packing(needed: list[float], law: list[dict[str, float]] | None = None, delt
 
 def lawful(**changes: float) -> dict[str, float]:
     """A packing of radius .2 in which opposite points are .5 apart, with a clean linear classifier that breaks at every point."""
-    usual = {"D": 2, "radius": 0.2, "separation_Linf": 0.5, "separation_L2": 0.6, "clean_error": 0.0, "linear_robust_error": 1.0}
+    usual = {
+        "D": 2,
+        "radius": 0.2,
+        "separation_Linf": 0.5,
+        "separation_L2": 0.6,
+        "clean_error": 0.0,
+        "linear_robust_error": 1.0,
+    }
     return {**usual, **changes}
 
 
@@ -182,7 +228,10 @@ def _rate() -> Cannot:
 
 @judged("EP-lower", "count")
 def _lower() -> Cannot:
-    return Cannot("the judge and the rows of CG-T5.3 exp(Ω(D)): the VC bound's rate against itself, which no run can miss", _count())
+    return Cannot(
+        "the judge and the rows of CG-T5.3 exp(Ω(D)): the VC bound's rate against itself, which no run can miss",
+        _count(),
+    )
 
 
 @judged("EP-manifold", "lower")

@@ -23,6 +23,7 @@ from featscope.nets.built.counting import (
     vc_bound,
 )
 from featscope.nets.built.fstar import (
+    GridClassifier,
     cell_certificate,
     cells_needed,
     f_star,
@@ -291,6 +292,29 @@ def test_f_star_is_robust_lipschitz_and_followed_by_its_network() -> None:
     for centre, label, value in zip(data.x, data.y.tolist(), (data.y * graph(data.x + corner)[:, 0]).tolist(), strict=True):
         sure = cell_certificate(values, cells, centre, law.radius, label)
         assert 0 < sure <= value + 1e-12
+
+
+def test_the_grid_classifier_is_made_of_these_parts() -> None:
+    law = PackingLaw(D=2, delta_share=0.4)
+    data = law.support()
+    grid = GridClassifier.of(data.x, data.y, law.radius)
+    a, b = data.x[data.y > 0], data.x[data.y < 0]
+    assert torch.equal(grid.a, a)
+    assert torch.equal(grid.b, b)
+    assert grid.eps == pytest.approx(float(torch.cdist(a, b, p=math.inf).min()) / 2)
+    assert grid.cells == cells_needed(grid.eps, law.radius)
+    at = nodes(grid.cells, 2).double() / grid.cells
+    torch.testing.assert_close(grid.network()(at)[:, 0], f_star(at, a, b, "Linf"), rtol=0, atol=1e-12)
+    each = [cell_certificate(grid.values, grid.cells, c, law.radius, s) for c, s in zip(data.x, data.y.tolist(), strict=True)]
+    assert grid.certificate() == min(each) > 0
+
+
+def test_a_built_classifiers_logits_differ_by_its_output() -> None:
+    graph = halfspace(3, 1, 0.25, 0.5)
+    x = points(20, 3)
+    logits = graph.classifier()(x)
+    torch.testing.assert_close(logits[:, 1] - logits[:, 0], (x[:, 1] - 0.25) / 0.5, rtol=0, atol=1e-12)
+    assert torch.equal(logits[:, 0], -logits[:, 1])
 
 
 def test_the_vc_count_against_exact_binomials() -> None:

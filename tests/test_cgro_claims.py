@@ -11,7 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featscope.claims.claim import Verdict
-from featscope.claims.judging import at_most, every, exactly, grows_at_most, over_seeds, reaches, smallest, soft, steepest
+from featscope.claims.judging import (
+    at_most,
+    every,
+    exactly,
+    grows_at_most,
+    over_seeds,
+    reaches,
+    smallest,
+    soft,
+    steepest,
+)
 from featscope.core.stats import Interval
 from featscope.core.store import CONDITIONS, Store
 from featscope.experiments.registry import experiment
@@ -26,7 +36,16 @@ from featscope.papers.cgro.signal_stages import SignalStages, plateau
 from featscope.papers.ep import claims_built as ep
 from judge_rows_cgro_training import samples
 
-SMALL_STAGES = {"d": 200, "n": 6, "steps": 1200, "test": 300, "verify_steps": 200, "every": 40, "seeds": [0, 1], "radii": [0.02, 0.1, 1.0]}
+SMALL_STAGES = {
+    "d": 200,
+    "n": 6,
+    "steps": 1200,
+    "test": 300,
+    "verify_steps": 200,
+    "every": 40,
+    "seeds": [0, 1],
+    "radii": [0.02, 0.1, 1.0],
+}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +112,14 @@ def test_the_conditions_of_the_law_are_recorded(stages: Run) -> None:
 
 
 def test_every_sweep_records_its_conditions(store: Store) -> None:
-    few = {"samples": [2], "dimensions": [64], "tradeoffs": [0.5], "attacks": ["gta"], "starts": 2, "seeds": [0]}
+    few = {
+        "samples": [2],
+        "dimensions": [64],
+        "tradeoffs": [0.5],
+        "attacks": ["gta"],
+        "starts": 2,
+        "seeds": [0],
+    }
     short = {"samples_d": 64, "steps_per_sample": 5, "dimension_n": 2, "tradeoff_n": 2, "tradeoff_steps": 5}
     done = quick("signal-scaling", store, **few, **short, start_steps=5, attack_n=2, attack_steps=5, test=5)
     found = done.part(CONDITIONS)
@@ -111,7 +137,9 @@ def test_brackets_are_in_order_and_accuracy_falls_with_the_radius(stages: Run) -
     assert (rows["certified"] <= rows["attacked"]).all()
     for seed in (0, 1):
         for name in ("train", "test"):
-            mine = rows.filter((rows["seed"] == seed) & (rows["sample"] == name) & (rows["reading"] == "ball")).sort("radius")
+            mine = rows.filter(
+                (rows["seed"] == seed) & (rows["sample"] == name) & (rows["reading"] == "ball")
+            ).sort("radius")
             assert (mine["certified"].diff().drop_nulls() <= 0).all()
 
 
@@ -160,7 +188,9 @@ def test_beyond_the_critical_size_the_literal_reading_fails_and_the_other_is_out
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0.01, 5), st.floats(0.02, 2), st.floats(1, 5), st.floats(1, 500), st.integers(0, 1000))
-def test_lemma_a1_for_any_sequence_between_its_bounds(start: float, rate: float, spread: float, goal: float, seed: int) -> None:
+def test_lemma_a1_for_any_sequence_between_its_bounds(
+    start: float, rate: float, spread: float, goal: float, seed: int
+) -> None:
     """z grows by any amount between m z² and M z²: never later than the slowest, which is never later than the lemma."""
     rng = np.random.default_rng(seed)
     m = rate / start
@@ -235,6 +265,10 @@ def test_packing_counts_and_illustration(store: Store) -> None:
     assert cgro_built.exponential(runs).verdict is Verdict.HOLDS
     assert cgro_built.exponential_base_e(runs).verdict is Verdict.FAILS
     assert cgro_built.law_holds(runs).verdict is Verdict.HOLDS
-    needed = done.part("count").filter((done.part("count")["delta"] == 0.2) & (done.part("count")["mu"] == 0.1)).sort("D")["needed"]
+    needed = (
+        done.part("count")
+        .filter((done.part("count")["delta"] == 0.2) & (done.part("count")["mu"] == 0.1))
+        .sort("D")["needed"]
+    )
     assert (needed.diff().drop_nulls() > 0).all()
     assert all(row["width"] in (2, 8) for row in done.part("illustration").to_dicts())

@@ -125,8 +125,8 @@ STOCK = {
     ("patch-recursion", "cpu"): "cf2f59c838afd715",
     ("clusters-fig2", "cpu"): "f218c42fb663be8c",
     ("clusters-fig3", "quick"): "7ab3a8b69c8920c6",
-    ("signal-stages", "quick"): "8b25f5a1cf90d81b",
-    ("signal-stages", "cpu"): "2378be4e193e111d",
+    ("signal-stages", "quick"): "45d830a29e8a1be5",
+    ("signal-stages", "cpu"): "a22f9ba9afe8612d",
     ("image-network", "cpu"): "f4fdb3dfed142e78",
     ("image-landscape-cifar10", "cpu"): "65d62c1c8e75068a",
 }

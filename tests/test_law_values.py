@@ -15,7 +15,7 @@ from featscope.laws.amplitudes import Constant, Count, LogNormal, Uniform
 from featscope.laws.cluster_properties import failure_bound, proof_epsilon, properties
 from featscope.laws.clusters import ClusterBatch, ClusterLaw, ClusterSetting
 from featscope.laws.patches import PatchBatch, PatchLaw, both_kinds
-from featscope.laws.separated import ManifoldLaw, PackingLaw, separated_sample
+from featscope.laws.separated import ManifoldLaw, PackingLaw, packing_for, separated, separated_sample
 from featscope.laws.separation import conflict
 from featscope.laws.signal import SignalLaw, SignalSetting
 
@@ -314,6 +314,17 @@ def test_the_manifolds_chart_recovers_and_expands_by_its_scale() -> None:
     assert float(x.min()) >= 0 and float(x.max()) <= 1  # noqa: PT018
     wave = torch.sin(2 * math.pi * (z[:, 1] + 3 / 9)) * 0.5 / 3
     assert torch.allclose((x - 0.5) @ law.frame()[:, 2 + 3] / law.scale, wave, atol=1e-12)
+    # The chart's R = .4 and δ = .4·R/2 = .08, both times the scale in R^9.
+    found = found_in(law.check())
+    says(found["separated-embedded"], 0.4 * law.scale, 0.16 * law.scale, True)
+    says(found["separated"], 0.4, 0.16, True)
+
+
+def test_a_packing_for_a_number_of_sites_has_the_fewest_levels() -> None:
+    # 5^3 = 125 and 4^3 = 64; three levels at least
+    assert (packing_for(4, 65, 7).levels, packing_for(4, 126, 7).levels, packing_for(9, 2, 7).levels) == (5, 6, 3)
+    assert packing_for(4, 65, 7).label_seed == 7
+    assert not separated(0.19, 0.1).met
 
 
 @pytest.mark.parametrize(

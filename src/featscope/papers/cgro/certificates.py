@@ -66,8 +66,8 @@ def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float)
     """Check what makes f_S robust on the training set, ℓ∞, in exact rationals on the stored numbers.
 
     The indicators are 1 within δ' = δ + (R − 2δ)/8 and 0 from R − δ' on. A point of B(X_i, δ) is at least
-    d − δ away from a point of the other class at distance d, so all opposite indicators vanish there if R > 2δ and
-    d ≥ R − (R − 2δ)/8 for the least d. Then y_i·f_S = S ≥ 1.
+    d − δ away from a point of the other class at distance d, so all opposite indicators vanish there if
+    R > 2δ and d ≥ R − (R − 2δ)/8 for the least d. Then y_i·f_S = S ≥ 1.
     """
     fits = x.ndim == 2 and y.shape == x.shape[:1]
     require(

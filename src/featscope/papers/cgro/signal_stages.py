@@ -332,7 +332,7 @@ def train(
     stop: Callable[[Components, int], bool] | None = None,
     opening: Part | None = None,
 ) -> Trained:
-    """Run the recursions for all seeds at once; ``opening`` keeps all first steps, where it learns the signal."""
+    """Run the recursions for all seeds at once; ``opening`` keeps all of the first steps."""
     instance = stack([spec.instance(seed) for seed in spec.seeds])
     kernel = Kernel.of(instance)
     observe = observer(spec, kernel, Fresh(spec, instance, kernel))
