@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,8 +15,11 @@ import numpy as np
 import polars as pl
 
 from featscope.claims.claim import Finding, Judge, Need, Reading, Verdict
+from featscope.core.conditions import Condition, unmet
 from featscope.core.rules import BEND, LEARNED
 from featscope.core.stats import NOTHING, Interval, exponent, wilson
+from featscope.core.store import CONDITIONS
+from featscope.experiments.run import Run
 
 
 def at_most(estimate: Interval, bound: float, **evidence: Any) -> Finding:
@@ -80,6 +83,20 @@ def threshold(classes: int) -> float:
 def scoped(unmet: Sequence[str], finding: Finding) -> Finding:
     """The finding, or OUT_OF_SCOPE with what it would be."""
     return out_of_scope(unmet, finding) if unmet else finding
+
+
+def unmet_conditions(run: Run) -> list[str]:
+    """Conditions that the run's law does not meet, with their numbers; of several settings in a run the first that misses one."""
+    rows = run.part(CONDITIONS)
+    if not rows.height:
+        return []
+    missed = rows.filter(~pl.col("met")).unique("text", keep="first", maintain_order=True)
+    return unmet([Condition(**row) for row in missed.select([field.name for field in fields(Condition)]).to_dicts()])
+
+
+def within_assumptions(run: Run, finding: Finding) -> Finding:
+    """The finding, or OUT_OF_SCOPE with what it would be where the run's setting does not meet the hypotheses."""
+    return scoped(unmet_conditions(run), finding)
 
 
 def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:

@@ -263,9 +263,12 @@ class Folder:
         assert saved is not None
         return saved
 
-    def conditions(self, found: Sequence[Condition]) -> None:
-        """Record the assumptions of the run's law with their numbers; the ledger shows those that are not met."""
-        self.add(CONDITIONS, [condition.as_json() for condition in found])
+    def conditions(self, found: Sequence[Condition], **labels: Label) -> None:
+        """Record the assumptions of the run's law with their numbers; the ledger shows those that are not met.
+
+        A run of several settings records those of each under its labels.
+        """
+        self.add(CONDITIONS, [condition.as_json() for condition in found], **labels)
 
     def drop(self) -> None:
         """Take away what was begun."""
