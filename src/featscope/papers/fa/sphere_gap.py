@@ -11,7 +11,9 @@ from featscope.laws.clusters import ClusterLaw
 from featscope.nets.two_layer import TwoLayer, averaging, input_gradient, span
 
 
-def sphere_gap(net: TwoLayer, law: ClusterLaw, scale: float, features: Tensor, rng: torch.Generator) -> tuple[float, float]:
+def sphere_gap(
+    net: TwoLayer, law: ClusterLaw, scale: float, features: Tensor, rng: torch.Generator
+) -> tuple[float, float]:
     """Bounds of inf_C sup_{‖x‖=√d} |C f_FA(x) − f(x)|: from above by the proof's route at C = λ/d, from below by a search.
 
     Above: ReLU is 1-Lipschitz, so each neuron contributes at most |a_r| (√d ‖w_r − (λ/d) Σ_{J_s} μ‖ + |b_r|).
@@ -32,7 +34,15 @@ def sphere_gap(net: TwoLayer, law: ClusterLaw, scale: float, features: Tensor, r
     return above, min(float((c * g - f).abs().max()) for c in grid)
 
 
-def _worst(net: TwoLayer, ideal: TwoLayer, c: float, root: float, rng: torch.Generator, starts: int = 64, steps: int = 80) -> Tensor:
+def _worst(
+    net: TwoLayer,
+    ideal: TwoLayer,
+    c: float,
+    root: float,
+    rng: torch.Generator,
+    starts: int = 64,
+    steps: int = 80,
+) -> Tensor:
     """Ascend |C f_FA − f| on the sphere from random starts and from the weights' own directions."""
     size = net.w.shape[1]
     random = torch.randn(starts, size, generator=rng, dtype=torch.float64).to(net.w)
