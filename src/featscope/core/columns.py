@@ -27,6 +27,10 @@ class Column(str):
         made.meaning = meaning
         return made
 
+    def __getnewargs__(self) -> tuple[str, str]:
+        """What a copy is made of: evidence may have columns as keys."""
+        return str(self), self.meaning
+
 
 def column(meaning: str, name: str = "") -> Column:
     """Declare a column; its name is the attribute's unless it cannot be one."""

@@ -21,6 +21,7 @@ from featscope.claims.judging import (
     smallest,
 )
 from featscope.core.columns import Column
+from featscope.core.rows import mean_rows
 from featscope.core.rules import CONSTANT
 from featscope.experiments.run import Run
 from featscope.papers.fa.clusters_ablations import AblationSpec, SweptHeatMap, sweeps
@@ -56,7 +57,7 @@ def half_radius(radii: Sequence[float], accuracies: Sequence[float]) -> float:
 
 def curves(run: Run) -> pl.DataFrame:
     """Robust accuracy over all seeds at each radius, attack by attack."""
-    return run.part("curve").group_by(Curve.radius).mean().sort(Curve.radius)
+    return mean_rows(run.part("curve"), Curve.radius)
 
 
 def _ordering(runs: Runs) -> Finding:

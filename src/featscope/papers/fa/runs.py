@@ -9,7 +9,7 @@ import polars as pl
 
 from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
 from featscope.claims.judging import at_least, at_most, fitted, numbers
-from featscope.core.rows import last_rows
+from featscope.core.rows import last_rows, mean_rows
 from featscope.core.rules import BEND, SETTLED
 from featscope.core.store import Label
 from featscope.experiments.run import Run
@@ -74,7 +74,7 @@ def persists(run: Run, sweep: str, key: str) -> Finding:
 
 def along(run: Run, sweep: str) -> pl.DataFrame:
     """One row for each value of a sweep: the means over seeds."""
-    return run.part("setting", sweep=sweep).group_by(Swept.at).mean().sort(Swept.at)
+    return mean_rows(run.part("setting", sweep=sweep), Swept.at)
 
 
 def _fit(run: Run, sweep: str, key: str, bound: float, judge: Callable[..., Finding]) -> Finding:
