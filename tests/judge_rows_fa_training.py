@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from featscope.core.store import Run
-from judge_runs_fa import GOOD, NAN, SPOILED, UNMET, Fit, Row, assumption, ended, fig2, scaling
+from featscope.experiments.run import Run
+from judge_runs_fa import GOOD, NAN, SPOILED, ULPS, UNMET, Fit, Row, assumption, ended, fig2, scaling
 from judging import Cannot, Case, Entry, Table, judged
 
 Make = Callable[..., Run]
@@ -26,10 +26,16 @@ def falling(sweep: str, key: str) -> Table:
     return Table(
         holds=case("HOLDS", (-0.6, -0.5, -0.4)),
         fails=case("FAILS", (-0.05, 0.0, 0.05)),
-        at_bound=case("HOLDS", (-0.3, -0.2, -0.1)),
+        at_bound=case("HOLDS", (-0.3 + ULPS, -0.2, -0.1 - ULPS)),
         bad_seed=case("INCONCLUSIVE", (-0.9, -0.4, 0.1)),
-        nan=case("FAILS", None),
-        more=(case("INCONCLUSIVE", (-0.1, -0.05, 0.0)), case("FAILS", (-0.0999, 0.0, 0.1)), case("INCONCLUSIVE", (NAN, NAN, NAN))),
+        nan=case("INCONCLUSIVE", (NAN, NAN, NAN)),
+        more=(
+            case("INCONCLUSIVE", (-0.3 - ULPS, -0.2, -0.1 + ULPS)),
+            case("INCONCLUSIVE", (-0.1 - ULPS, -0.05, ULPS)),
+            case("FAILS", (-0.0999, 0.0, 0.0999)),
+            # a quantity that is 0 somewhere has no exponent
+            case("FAILS", None),
+        ),
     )
 
 

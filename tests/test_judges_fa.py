@@ -10,7 +10,7 @@ from judge_rows_fa_embeddings import heads
 from judge_rows_fa_figures import fig3
 from judge_rows_fa_start import start
 from judge_rows_fa_theorems import built, points
-from judge_runs_fa import GOOD, NAN, SPOILED, UNMET, assumption, ended, fig2, line_proof, scaling
+from judge_runs_fa import GOOD, NAN, SPOILED, UNMET, UNMET_TOLD, assumption, ended, fig2, line_proof, scaling
 from judging import finding
 
 
@@ -47,14 +47,14 @@ def test_a_perturbation_that_fools_settles_its_point() -> None:
 @pytest.mark.parametrize(("delta", "settled"), [(-2.0, 1), (-2.00001, 1), (-2.0001, 0), (-1.9, 0), (2.0, 0)])
 def test_a_perturbation_that_is_too_long_or_does_not_fool_settles_nothing(delta: float, settled: int) -> None:
     run = points("binary_exact", [1.0] * 9, **LAW)
-    run.__dict__["tensors"] = line_proof("radii-0", delta)
+    run.__dict__["tensors"] = line_proof("radii", delta, seed=0)
     assert finding("FA-T4.5", "paper/robust", {"run": run}).evidence["proofs"][0]["settled"] == settled
 
 
 @pytest.mark.parametrize(("claim", "part"), [("FA-TD.2", "averaging"), ("FA-TD.3", "decoupled")])
 def test_each_built_network_is_verified_by_its_own_certificates(claim: str, part: str) -> None:
     run = built(biased=[{"clean": 1.0, "robust_far": 0.0}], decoupled={"robust_third": 1.0})
-    run.__dict__["tensors"] = line_proof(f"certificates-{part}")
+    run.__dict__["tensors"] = line_proof("built", net=part)
     assert finding(claim, "built", {"run": run}).evidence["proof"]["settled"] == 1
 
 
@@ -74,7 +74,7 @@ def test_radii_are_summarised_by_their_medians() -> None:
 
 
 def test_findings_name_what_is_not_met() -> None:
-    assert finding("FA-PA.13", "paper", {"run": start({}, unmet=UNMET)}).evidence["unmet"] == UNMET
+    assert finding("FA-PA.13", "paper", {"run": start({}, unmet=UNMET)}).evidence["unmet"] == UNMET_TOLD
 
 
 def test_numbers_that_are_none_are_null_in_the_evidence() -> None:
@@ -83,10 +83,10 @@ def test_numbers_that_are_none_are_null_in_the_evidence() -> None:
 
 
 def test_an_empty_window_says_its_numbers() -> None:
-    window = {"least": 9.0, "least_fine": 99.0, "most": 4.0}
-    rows = [{"seed": 0, "clean_binary": 1.0, "clean_fine": 1.0}]
-    binary = finding("FA-T4.5", "assumption/clean", {"run": assumption("binary", [[{}]], by_seed=rows, window=window)})
-    fine = finding("FA-T4.7", "assumption/clean", {"run": assumption("fine", [[{}]], by_seed=rows, window=window)})
+    window = {"least_steps": 9.0, "least_steps_fine": 99.0, "most_steps": 4.0}
+    rows = [{"clean_binary": 1.0, "clean_fine": 1.0}]
+    binary = finding("FA-T4.5", "assumption/clean", {"run": assumption("binary", [[{}]], by_seed=rows, **window)})
+    fine = finding("FA-T4.7", "assumption/clean", {"run": assumption("fine", [[{}]], by_seed=rows, **window)})
     assert "at least 9 " in binary.evidence["vacuous"]
     assert "at least 99 " in fine.evidence["vacuous"]
     assert (binary.evidence["k"], binary.evidence["averaging_radius"], binary.evidence["decoupling_radius"]) == (3, 90.5, 3.2)
@@ -146,12 +146,13 @@ def test_sweeps_show_their_rows() -> None:
     rows = [{"lambda_min": 0.0, "clean_binary": 0.25, "fine_lambda_min": 2.0, "clean_fine": 0.75}]
     run = {"run": scaling({}, {"talk": rows})}
     binary, fine = finding("FA-T4.5", "talk/weights", run).evidence["rows"][0], finding("FA-T4.7", "talk/weights", run).evidence["rows"][0]
-    assert (binary["value"], binary["lambda_min"], binary["clean_binary"]) == (1000.0, 0.0, 0.25)
-    assert (fine["value"], fine["fine_lambda_min"], fine["clean_fine"]) == (1000.0, 2.0, 0.75)
+    assert (binary["at"], binary["lambda_min"], binary["clean_binary"]) == (1000.0, 0.0, 0.25)
+    assert (fine["at"], fine["fine_lambda_min"], fine["clean_fine"]) == (1000.0, 2.0, 0.75)
 
 
 def test_first_steps_show_activation_before_and_after() -> None:
-    found = finding("FA-LB.1", "paper", {"run": start({})}).evidence
-    assert found["activation"] == {"after": 0.5, "least": 0.25, "before": 0.5}
-    assert found["properties"] == {"B.1": {"bound": 1.0, "max": 2.0, "mean": 0.5, "failures": 0}}
+    run = start({"B.1": [3], "B.1 before": [1, 2]}, draws=4, value=0.25)
+    found = finding("FA-LB.1", "paper", {"run": run}).evidence
+    assert found["activation"] == {"after": 0.4375, "least": 0.25, "before": 0.375}
+    assert found["properties"] == {"B.1": {"bound": 1.0, "max": 0.5, "mean": 0.4375, "failures": 1}}
     assert set(finding("FA-LC.5", "paper", {"run": start({})}).evidence["activation"]) == {"after", "least"}

@@ -86,12 +86,17 @@ def scoped(unmet: Sequence[str], finding: Finding) -> Finding:
 
 
 def unmet_conditions(run: Run) -> list[str]:
-    """Conditions that the run's law does not meet, with their numbers; of several settings in a run the first that misses one."""
-    rows = run.part(CONDITIONS)
-    if not rows.height:
-        return []
-    missed = rows.filter(~pl.col("met")).unique("text", keep="first", maintain_order=True)
-    return unmet([Condition(**row) for row in missed.select([field.name for field in fields(Condition)]).to_dicts()])
+    """Conditions that the run's law does not meet, with their numbers.
+
+    Of a run of several settings the first that misses a condition, and how many do.
+    """
+    rows, names = run.part(CONDITIONS), [field.name for field in fields(Condition)]
+    found = []
+    for _, same in rows.group_by("text", maintain_order=True) if rows.height else ():
+        missed = same.filter(~pl.col("met"))
+        for told in unmet([Condition(**row) for row in missed.head(1).select(names).to_dicts()]):
+            found.append(told if same.height == 1 else f"{told} ({missed.height} of {same.height} settings)")
+    return found
 
 
 def within_assumptions(run: Run, finding: Finding) -> Finding:
