@@ -35,11 +35,19 @@ def start(
         for p in PROPERTIES
         if (p, i) not in absent
     ]
-    parts = {"draws": rows, "stated": [{"failure_probability": stated, "cross_bound": 1.0}]} | conditions(unmet)
+    parts = {"draws": rows, "stated": [{"failure_probability": stated, "cross_bound": 1.0}]} | conditions(
+        unmet
+    )
     return made("clusters-properties", parts, **(SETTING | setting))
 
 
-def _case(run: Run, verdict: str, value: float | None = None, bound: float | None = None, would_be: str | None = None) -> Case:
+def _case(
+    run: Run,
+    verdict: str,
+    value: float | None = None,
+    bound: float | None = None,
+    would_be: str | None = None,
+) -> Case:
     return Case({"run": run}, verdict, value, bound, would_be)
 
 
@@ -62,7 +70,13 @@ def rates(names: Sequence[str], **setting: int) -> Table:
             _case(start(apart, **setting), "INCONCLUSIVE", len(names) / 100, 0.05),
             _case(start(others, missing={names[0]: range(20)}, **setting), "FAILS", 0.2, 0.05),
             _case(start(others, unmet=UNMET, **setting), "OUT_OF_SCOPE", 0.0, 0.05, "HOLDS"),
-            _case(start(others | {names[0]: range(20)}, unmet=UNMET, **setting), "OUT_OF_SCOPE", 0.2, 0.05, "FAILS"),
+            _case(
+                start(others | {names[0]: range(20)}, unmet=UNMET, **setting),
+                "OUT_OF_SCOPE",
+                0.2,
+                0.05,
+                "FAILS",
+            ),
         ),
     )
 
@@ -117,9 +131,21 @@ def _activated() -> Entry:
         "VACUOUS in every setting: the judge does not ask whether m^−.01 + … is near 1 (from m = 10¹⁰ on it is below .8)",
         (
             _case(start(spoil, training__m=2), "VACUOUS", 0.0, small["bound"], "HOLDS"),
-            _case(start({"A.12": range(100)} | spoil, training__m=2), "VACUOUS", 1.0, small["bound"], "INCONCLUSIVE"),
+            _case(
+                start({"A.12": range(100)} | spoil, training__m=2),
+                "VACUOUS",
+                1.0,
+                small["bound"],
+                "INCONCLUSIVE",
+            ),
             _case(start(spoil, training__m=3), "VACUOUS", 0.0, 3**-0.01 + 18 * math.exp(-9), "HOLDS"),
-            _case(start({"A.12": range(100)} | spoil, training__m=1, training__n=3), "VACUOUS", 1.0, 1.0, "HOLDS"),
+            _case(
+                start({"A.12": range(100)} | spoil, training__m=1, training__n=3),
+                "VACUOUS",
+                1.0,
+                1.0,
+                "HOLDS",
+            ),
             _case(start({"A.12": range(100)} | spoil, **huge), "VACUOUS", 1.0, 10**-0.1, "FAILS"),
             _case(start({"A.12": range(50)} | spoil, **huge), "VACUOUS", 0.5, 10**-0.1, "HOLDS"),
             _case(start({"A.12": [3]} | spoil, draws=10, **huge), "VACUOUS", 0.1, 10**-0.1, "HOLDS"),
@@ -149,7 +175,11 @@ def _first_fine_step() -> Entry:
     return rates(["C.5"])
 
 
-ROUTES = [f"{net}_{route}" for net in ("binary", "fine") for route in ("autograd", "decomposition", "marginal", "rotated")]
+ROUTES = [
+    f"{net}_{route}"
+    for net in ("binary", "fine")
+    for route in ("autograd", "decomposition", "marginal", "rotated")
+]
 
 
 def routes(*by_seed: Mapping[str, Any]) -> Run:
@@ -162,7 +192,12 @@ def agree(*keys: str) -> Table:
     """The largest difference over seeds is at most 1e-9."""
 
     def case(verdict: str, value: float | None, *errors: float, key: str = keys[0]) -> Case:
-        return Case({"run": routes(*({**dict.fromkeys(keys, 0.0), key: error} for error in errors))}, verdict, value, 1e-9)
+        return Case(
+            {"run": routes(*({**dict.fromkeys(keys, 0.0), key: error} for error in errors))},
+            verdict,
+            value,
+            1e-9,
+        )
 
     return Table(
         holds=case("HOLDS", 3e-10, 1e-10, 3e-10, 2e-10),

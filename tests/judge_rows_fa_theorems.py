@@ -12,7 +12,13 @@ from judge_runs_fa import NAN, ULPS, UNMET, Fit, Row, assumption, conditions, en
 from judging import Cannot, Case, Entry, Table, judged, made
 
 
-def _case(run: Run, verdict: str, value: float | None = None, bound: float | None = 0.05, would_be: str | None = None) -> Case:
+def _case(
+    run: Run,
+    verdict: str,
+    value: float | None = None,
+    bound: float | None = 0.05,
+    would_be: str | None = None,
+) -> Case:
     return Case({"run": run}, verdict, value, bound, would_be)
 
 
@@ -45,7 +51,14 @@ def clean_paper(net: str) -> Table:
 judged("FA-T4.5", "paper/clean")(lambda: clean_paper("binary"))
 judged("FA-T4.7", "paper/clean")(lambda: clean_paper("fine"))
 
-KEYS = ("clean_binary", "clean_fine", "robust_binary", "robust_fine_certified", "sphere_found", "sphere_bound")
+KEYS = (
+    "clean_binary",
+    "clean_fine",
+    "robust_binary",
+    "robust_fine_certified",
+    "sphere_found",
+    "sphere_bound",
+)
 
 
 def window(net: str, least: float, other: float) -> Row:
@@ -128,7 +141,9 @@ judged("FA-T4.6", "n")(lambda: falling("n", "sphere_bound"))
 
 
 def _fit_case(sweep: str, key: str, bound: float, verdict: str, fit: Fit | None) -> Case:
-    return _case(scaling({(sweep, key): fit}), verdict, None if fit is None or fit[1] != fit[1] else fit[1], bound)
+    return _case(
+        scaling({(sweep, key): fit}), verdict, None if fit is None or fit[1] != fit[1] else fit[1], bound
+    )
 
 
 def flat(sweep: str, key: str) -> Table:
@@ -183,7 +198,9 @@ judged("FA-T4.7", "scaling d/robust")(lambda: lasting("d", "certified_over_root_
 @judged("FA-T4.5", "d alone/weights")
 def _d_alone() -> Entry:
     def case(would_be: str, fit: Fit | None) -> Case:
-        return _case(scaling({("d", "deviation"): fit}), "OUT_OF_SCOPE", fit[1] if fit else None, -0.1, would_be)
+        return _case(
+            scaling({("d", "deviation"): fit}), "OUT_OF_SCOPE", fit[1] if fit else None, -0.1, would_be
+        )
 
     return Cannot(
         "OUT_OF_SCOPE by what is asked: n stays at 1000 along d where the assumption wants n ≥ k^7, and no setting of the sweep changes that",
@@ -233,12 +250,24 @@ def _talk_weights() -> Entry:
         rows: list[Row] = [{"lambda_other_top": top} for top in across]
         for row, low in zip(rows, least or (), strict=bool(least)):
             row["lambda_min"] = low
-        return _case(scaling({("talk", "lambda_min"): own, ("talk", "lambda_ratio"): ratios}, {"talk": rows}), verdict, value, bound)
+        return _case(
+            scaling({("talk", "lambda_min"): own, ("talk", "lambda_ratio"): ratios}, {"talk": rows}),
+            verdict,
+            value,
+            bound,
+        )
 
     return Table(
         holds=case("HOLDS", 0.01, -0.1),
         fails=case("FAILS", 0.0, 1 / 3, least=(1.0, 0.0, 1.0)),
-        at_bound=case("HOLDS", 0.0, -0.1, across=(0.05, 0.0, 0.0), own=(-0.1 + ULPS, 0.0, 0.1 - ULPS), ratios=(-0.1 + ULPS, 0.0, 0.1 - ULPS)),
+        at_bound=case(
+            "HOLDS",
+            0.0,
+            -0.1,
+            across=(0.05, 0.0, 0.0),
+            own=(-0.1 + ULPS, 0.0, 0.1 - ULPS),
+            ratios=(-0.1 + ULPS, 0.0, 0.1 - ULPS),
+        ),
         bad_seed=case("FAILS", -0.5, 1 / 3, least=(1.0, 1.0, -0.5)),
         nan=case("FAILS", None, 1 / 3, least=(1.0, 1.0, NAN)),
         more=(
@@ -259,9 +288,17 @@ def _talk_weights() -> Entry:
 
 def points(key: str, *by_seed: Sequence[float], unmet: Sequence[Condition] = (), **law: Any) -> Run:
     """Radii of test points by seed; the other networks' and attacks' radii say the opposite of everything."""
-    other = {"binary_exact": 1e6, "fine_certified": 0.0, "binary_own_loss": 1.0, "fine_readout": 1.0, "fine_own_loss": 1.5}
+    other = {
+        "binary_exact": 1e6,
+        "fine_certified": 0.0,
+        "binary_own_loss": 1.0,
+        "fine_readout": 1.0,
+        "fine_own_loss": 1.5,
+    }
     rows = [
-        {"seed": s, "point": i, **other, key: r} for s, radii in enumerate(by_seed) for i, r in enumerate(radii)
+        {"seed": s, "point": i, **other, key: r}
+        for s, radii in enumerate(by_seed)
+        for i, r in enumerate(radii)
     ]
     spoiled = [{"seed": 0, "step": 0, "binary_exact": 1e6, "fine_certified": 0.0}] * 50
     tensors = {name: t for s in range(len(by_seed)) for name, t in line_proof("radii", seed=s).items()}
@@ -290,8 +327,12 @@ def _robust_paper() -> Entry:
             _case(points("binary_exact", [19.9] * 100, k=4, d=100), "HOLDS", 0.0),
             _case(points("binary_exact", [59.9] * 100, k=3, d=300), "HOLDS", 0.0),
             _case(points("binary_exact", [60.1] * 100, k=3, d=300), "FAILS", 1.0),
-            _case(points("binary_exact", near, near, unmet=UNMET, **law), "OUT_OF_SCOPE", 0.0, would_be="HOLDS"),
-            _case(points("binary_exact", far, far, unmet=UNMET, **law), "OUT_OF_SCOPE", 1.0, would_be="FAILS"),
+            _case(
+                points("binary_exact", near, near, unmet=UNMET, **law), "OUT_OF_SCOPE", 0.0, would_be="HOLDS"
+            ),
+            _case(
+                points("binary_exact", far, far, unmet=UNMET, **law), "OUT_OF_SCOPE", 1.0, would_be="FAILS"
+            ),
         ),
     )
 
@@ -311,7 +352,9 @@ def _fine_paper() -> Entry:
             _case(points("fine_certified", [*near[:5], *far, *far[:45]], **law), "INCONCLUSIVE", 0.05),
             _case(points("fine_certified", [1.01] * 100, **law), "HOLDS", 0.0),
             _case(points("fine_certified", [1.9] * 100, k=4, d=400), "FAILS", 1.0),
-            _case(points("fine_certified", far, far, unmet=UNMET, **law), "OUT_OF_SCOPE", 0.0, would_be="HOLDS"),
+            _case(
+                points("fine_certified", far, far, unmet=UNMET, **law), "OUT_OF_SCOPE", 0.0, would_be="HOLDS"
+            ),
         ),
     )
 
@@ -351,7 +394,15 @@ ONE_DRAW = "the network is built, not trained, and there is one draw of points: 
 
 def built(**changes: Any) -> Run:
     """Built networks; what is not named says the opposite of everything."""
-    usual = {"clean": 0.5, "min": 1.0, "max": 1.0, "median_plus": 1.0, "median_minus": 1.0, "robust_far": 0.5, "robust_third": 0.5}
+    usual = {
+        "clean": 0.5,
+        "min": 1.0,
+        "max": 1.0,
+        "median_plus": 1.0,
+        "median_minus": 1.0,
+        "robust_far": 0.5,
+        "robust_third": 0.5,
+    }
     fragile = {"clean": 0.5, "fine_clean": 0.5, "loss": 9.0, "right_after_explicit": 0.5}
     nets = ("averaging", "decoupled")
     parts: dict[str, list[Row]] = {
@@ -405,7 +456,9 @@ def _fragile() -> Entry:
     """Right after the perturbation at most 5 % of the time, by a network that is right at least 95 % of the time before it."""
 
     def case(verdict: str, value: float | None, clean: float, fine: float, after: float) -> Case:
-        return _case(built(fragile={"clean": clean, "fine_clean": fine, "right_after_explicit": after}), verdict, value)
+        return _case(
+            built(fragile={"clean": clean, "fine_clean": fine, "right_after_explicit": after}), verdict, value
+        )
 
     return Table(
         holds=case("HOLDS", 0.0, 1.0, 0.96, 0.0),
@@ -428,7 +481,9 @@ def _biased() -> Entry:
     """The most robust network among those that are right at least 95 % of the time."""
 
     def case(verdict: str, value: float | None, *pairs: tuple[float, float]) -> Case:
-        return _case(built(biased=[{"clean": clean, "robust_far": robust} for clean, robust in pairs]), verdict, value)
+        return _case(
+            built(biased=[{"clean": clean, "robust_far": robust} for clean, robust in pairs]), verdict, value
+        )
 
     return Table(
         holds=case("HOLDS", 0.0, (1.0, 0.0), (0.96, 0.0), (0.94, 1.0)),

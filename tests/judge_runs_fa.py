@@ -66,7 +66,9 @@ def courses(net: str, by_seed: Sequence[Sequence[Row]]) -> dict[str, list[Row]]:
     """Rows along training of one network, seed by seed; the other network is spoiled."""
     other = NETS[1 - NETS.index(net)]
     return {
-        net: [{"step": i, "seed": seed} | row for seed, rows in enumerate(by_seed) for i, row in enumerate(rows)],
+        net: [
+            {"step": i, "seed": seed} | row for seed, rows in enumerate(by_seed) for i, row in enumerate(rows)
+        ],
         other: [{"step": i, "seed": seed} | SPOILED for seed in range(len(by_seed)) for i in range(3)],
     }
 
@@ -107,7 +109,10 @@ def assumption(
     ]
     parts["by_seed"] = [{"seed": seed} | row for seed, row in enumerate(by_seed)]
     usual = {"k": 3, "n": 100, "d": 1024, "epsilon": 0.01, "learning_rate": 0.5, "most_steps": 4.0}
-    usual |= {"least_steps": 1.0 if net == "binary" else 9.0, "least_steps_fine": 1.0 if net == "fine" else 9.0}
+    usual |= {
+        "least_steps": 1.0 if net == "binary" else 9.0,
+        "least_steps_fine": 1.0 if net == "fine" else 9.0,
+    }
     parts["proof"] = [usual | {"averaging_radius": 90.5, "decoupling_radius": 3.2} | proof]
     count = max(len(flows), len(by_seed), 1)
     return made("clusters-assumption", parts, seeds=list(range(count)), test_points=100)
@@ -143,16 +148,26 @@ def with_fit(fit: Fit | None) -> list[float]:
     return [math.exp(slope * u * step + c * r) for u, r in ((-1, 1), (0, -2), (1, 1))]
 
 
-def scaling(fits: Mapping[tuple[str, str], Fit | None], rows: Mapping[str, Sequence[Row]] | None = None) -> Run:
+def scaling(
+    fits: Mapping[tuple[str, str], Fit | None], rows: Mapping[str, Sequence[Row]] | None = None
+) -> Run:
     """Sweeps with the given fits by sweep and quantity, and with the given rows; all other quantities straddle every bound."""
     found: list[Row] = []
     for sweep, keys in SWEEPS.items():
         values = {key: with_fit(fits.get((sweep, key), STRADDLES)) for key in keys}
         given = (rows or {}).get(sweep, [{}, {}, {}])
         for i, row in enumerate(given):
-            usual: Row = {"n": 77, "lambda_other_top": 99.0, "own_active": 1.0, "clean_binary": 0.5, "clean_fine": 0.5}
+            usual: Row = {
+                "n": 77,
+                "lambda_other_top": 99.0,
+                "own_active": 1.0,
+                "clean_binary": 0.5,
+                "clean_fine": 0.5,
+            }
             usual |= {"lambda_min": -9.0, "fine_lambda_min": 1.0, "fine_lambda_other": 0.1}
-            fitted = {key: column[i] for key, column in values.items() if (sweep, key) in fits or key not in usual}
+            fitted = {
+                key: column[i] for key, column in values.items() if (sweep, key) in fits or key not in usual
+            }
             found.append({"sweep": sweep, "at": 10.0 ** (3 + i), "seed": 0} | usual | fitted | row)
     return made("clusters-scaling", {"setting": found})
 
@@ -168,4 +183,7 @@ def line_proof(part: str, delta: float = -2.0, **labels: int | str) -> dict[str,
         "delta": [[delta]],
         "certificate": [[[1.0], [1.0]]],
     }
-    return {f"{labelled(part, labels)}/{name}": torch.tensor(value, dtype=torch.float64) for name, value in tensors.items()}
+    return {
+        f"{labelled(part, labels)}/{name}": torch.tensor(value, dtype=torch.float64)
+        for name, value in tensors.items()
+    }

@@ -133,7 +133,7 @@ class ProofNumbers(Columns):
     k = column("clusters")
     d = column("dimension")
     n = column("training points")
-    learning_rate = column("η")
+    learning_rate = column("η, the learning rate")
     epsilon = column("the proof's ε(k)")
     least_steps = column("T must be at least 1/η, 2-class")
     least_steps_fine = column("T must be at least k^8/η, k-class")
