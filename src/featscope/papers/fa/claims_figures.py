@@ -37,7 +37,7 @@ EXTREMES = {
 
 
 def _uniform(net: str) -> Judge:
-    """Least wanted cosine ÷ largest unwanted one, by seed: averaging (or decoupling) is uniform if it is at least CONSTANT."""
+    """Least wanted ÷ largest unwanted cosine, by seed: averaging (decoupling) is uniform from CONSTANT on."""
 
     def judge(runs: Runs) -> Finding:
         least, most = EXTREMES[net]
@@ -50,7 +50,7 @@ def _uniform(net: str) -> Judge:
 
 
 def half_radius(radii: Sequence[float], accuracies: Sequence[float]) -> float:
-    """The radius at which a falling curve crosses one half, linearly interpolated; NaN if it does not fall below."""
+    """The radius at which a falling curve crosses one half, linearly interpolated; NaN if it does not."""
     a = np.asarray(accuracies, dtype=float)
     return float(np.interp(-0.5, -a, np.asarray(radii, dtype=float))) if np.min(a) < 0.5 else math.nan
 
@@ -94,19 +94,22 @@ def _published(net: str, ours: Column) -> Judge:
 
 
 def _attack_gap(runs: Runs) -> Finding:
-    """How much further the own-loss attack must go than the read-out attack, at the median; equal would be 1."""
+    """How much further the own-loss attack must go than the read-out attack, at the median."""
     rows = runs["run"].part("by_seed").sort(Fig3BySeed.seed)
 
     def over_readout(key: Column) -> list[float]:
         return [quotient(*pair) for pair in rows.select(key, Fig3BySeed.median_readout).iter_rows()]
 
     used, plain = over_readout(Fig3BySeed.median_own_loss), over_readout(Fig3BySeed.median_own_loss_last)
-    note = "own loss, every iterate counted and shortened; `plain` counts the last iterate at a fixed radius only"
+    note = "own loss, every iterate counted and shortened; `plain` counts the last iterate at a fixed radius"
     return exactly(largest(plain), 1.0, own_loss_over_readout=used, plain=plain, note=note)
 
 
 def _excess(ratio: float, present: bool) -> float:
-    """How far a ratio is on the wrong side of CONSTANT; at CONSTANT averaging is uniform, which is wrong where it should be lost."""
+    """How far a ratio is on the wrong side of CONSTANT.
+
+    At CONSTANT averaging is uniform, which is wrong where it should be lost.
+    """
     return CONSTANT - ratio if present else (ratio - CONSTANT) or math.ulp(0.0)
 
 
@@ -117,7 +120,10 @@ def _ratio(rows: pl.DataFrame) -> float:
 
 
 def _sweep(name: str, wanted: dict[int, bool]) -> Judge:
-    """The least same-class ÷ largest cross-class cosine at the sweep's values; ``wanted`` says where it should be uniform and where not."""
+    """Least same-class ÷ largest cross-class cosine along a sweep.
+
+    ``wanted`` says at which of its values averaging should be uniform, and at which not.
+    """
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
@@ -161,7 +167,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-F2",
         "Figure 2 (a, b)",
-        "Trained with 2-class labels every neuron correlates with all features of its class; with 10-class labels with one.",
+        "Trained with 2-class labels every neuron correlates with all features of its class; with "
+        "10-class labels with one.",
         (),
         one_run("2-class", "least same-class ÷ largest cross-class cosine", FIG2, _uniform("binary")),
         one_run("10-class", "least diagonal ÷ largest off-diagonal cosine", FIG2, _uniform("fine")),

@@ -1,4 +1,4 @@
-"""FA's statements about data, initialisation, first step and coefficients (Appendix A, §5.1, Lemmas B.1 and C.5)."""
+"""FA on data, initialisation, first step and coefficients (Appendix A, §5.1, Lemmas B.1 and C.5)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ def _shown(run: Run, name: str) -> dict[str, float]:
 
 
 def _rate(names: Sequence[str], bound: float | None = None) -> Judge:
-    """The failure rate over draws against the stated probability; a probability below SMALL is held to SMALL (no draw can resolve it)."""
+    """The failure rate over draws against the stated probability.
+
+    A probability below SMALL, which no draw can resolve, is held to SMALL.
+    """
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
@@ -127,7 +130,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-PA.6",
         "Proposition A.6",
-        "With probability 1 − δ seven properties hold: norms near √d, inner products small across clusters and near d inside them.",
+        "With probability 1 − δ seven properties hold: norms near √d, inner products small across "
+        "clusters and near d inside them.",
         A4,
         one_run("paper", "§6.1's values, property 6 for i ≠ j", START, _rate(SEVEN)),
         one_run("assumption", "d = k^10, n = k^7 at k = 3, property 6 for i ≠ j", START_DATA, _rate(SEVEN)),

@@ -130,7 +130,8 @@ def _robust_paper(runs: Runs) -> Finding:
     proofs = [certified(run, "radii", seed=seed) for seed in radii[PointRadii.seed].unique().sort()]
     left = wilson(int((exact > radius).sum()), exact.len())
     found = at_most(left, SMALL, radius=radius, median_exact=exact.median(), proofs=proofs)
-    note = f"at radius {radius:.1f} half the distance of two centres, {trivial:.1f}, is exceeded: no classifier is robust there"
+    exceeded = f"at radius {radius:.1f} half the distance of two centres, {trivial:.1f}, is exceeded"
+    note = f"{exceeded}: no classifier is robust there"
     return within_assumptions(run, explained(found, note=note) if radius > trivial else found)
 
 
@@ -152,7 +153,8 @@ def _talk_binary(runs: Runs) -> Finding:
     shown = (Swept.at, Swept.lambda_min, Swept.lambda_other_top, Swept.own_active, Swept.clean_binary)
     table, least = rows.select(shown).to_dicts(), smallest(rows[Swept.lambda_min])
     if not least > 0:
-        reason = "some neuron is never activated by any point of some cluster of its class: its λ is 0 and no ratio is bounded"
+        never = "some neuron is never activated by any point of some cluster of its class"
+        reason = f"{never}: its λ is 0 and no ratio is bounded"
         return Finding(Verdict.FAILS, least, 1 / CONSTANT, {"reason": reason, "rows": table})
     parts = {
         "class": persists(run, "talk", Swept.lambda_min),
@@ -213,7 +215,7 @@ def _averaging_clean(runs: Runs) -> Finding:
 
 
 def _biased_fragile(runs: Runs) -> Finding:
-    """Among biases with clean accuracy ≥ 1 − SMALL: the largest robust accuracy at 2(1+c)√(d/k), and the radii in units of √(d/k)."""
+    """The largest robust accuracy at 2(1+c)√(d/k) among biases with clean accuracy ≥ 1 − SMALL."""
     run = runs["run"]
     rows, spec = run.part("biased"), BuiltSpec.of(run)
     # A network whose accuracy is unknown may classify well; polars takes NaN for larger than every number.
@@ -246,7 +248,7 @@ def _decoupled(runs: Runs) -> Finding:
 
 
 def _fragile(runs: Runs) -> Finding:
-    """Right answers after the proof's perturbation of the network of Proposition 4.8, with its clean accuracy and loss."""
+    """Right answers of Proposition 4.8's network after the proof's perturbation, if it was right before."""
     run = runs["run"]
     row = run.part("fragile").drop("part").row(0, named=True)
     clean = smallest([row[FragileRow.clean], row[FragileRow.fine_clean]])
@@ -287,7 +289,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-T4.5",
         "Theorem 4.5",
-        "2-class training: clean accuracy near 1; weights λΣ_{J_s} μ_j/‖μ_j‖² up to o(d^−½); no robust accuracy at Ω(√(d/k)).",
+        "2-class training: clean accuracy near 1; weights λΣ_{J_s} μ_j/‖μ_j‖² up to o(d^−½); no "
+        "robust accuracy at Ω(√(d/k)).",
         A4,
         *_item(
             "clean",
@@ -350,7 +353,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-T4.7",
         "Theorem 4.7",
-        "k-class training: clean accuracy near 1; weights λ μ_j/‖μ_j‖² up to o(d^−½); the read-out is robust at O(√d).",
+        "k-class training: clean accuracy near 1; weights λ μ_j/‖μ_j‖² up to o(d^−½); the read-out "
+        "is robust at O(√d).",
         A4,
         *_item(
             "clean",

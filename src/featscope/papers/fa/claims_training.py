@@ -1,4 +1,4 @@
-"""FA's statements about the course of training: Lemmas 5.3, 5.5, B.7, B.23, B.24 and their k-class versions C.10, C.23 to C.25."""
+"""FA on the course of training: Lemmas 5.3, 5.5, B.7, B.23, B.24; for k classes C.10, C.23 to C.25."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _proof_bounds(
 
 
 def _furthest(run: Run, net: str) -> dict[str, list[float]]:
-    """Item of the lemma → excess over its bound, value and bound where along the flow it is furthest beyond."""
+    """Item of the lemma → excess over its bound, value and bound where along the flow it is worst."""
     proof, furthest = _proof(run), dict[str, list[float]]()
     for row in run.part(net).filter(pl.col(Course.step) > 0).iter_rows(named=True):
         for item, (value, bound) in _proof_bounds(proof, net, row).items():
@@ -113,7 +113,8 @@ def _lemma(net: str) -> Judge:
         )
         why = (
             f"ε = {proof[ProofNumbers.epsilon]:.2f} where the proof needs o(k^−2.5), and T₀ = exp(√k) = "
-            f"{proof[ProofNumbers.most_steps]:.1f} steps with unit constants; the items are shown along the whole flow"
+            f"{proof[ProofNumbers.most_steps]:.1f} steps with unit constants; "
+            "the items are shown along the whole flow"
         )
         return vacuous(why, found)
 
@@ -145,7 +146,7 @@ def _growth(net: str) -> Judge:
 
 
 def _ratios(run: Run, net: str) -> list[float]:
-    """Largest ÷ least own λ of each seed; infinite where the least is 0 or negative, which rows mark by −1."""
+    """Largest ÷ least own λ of each seed; infinite where the least is not positive (−1 in rows)."""
     return [math.inf if ratio < 0 else ratio for ratio in last(run, net)[Course.lambda_ratio]]
 
 

@@ -31,7 +31,10 @@ R = TypeVar("R")
 
 
 class Course(Columns):
-    """One row for each seed and recorded step of a network's training; own means of the neuron's own class (k-class: cluster)."""
+    """One row for each seed and recorded step of a network's training.
+
+    Own means of the neuron's own class (k-class: cluster).
+    """
 
     seed = column("the seed of data and initial weights")
     step = column("t, steps of descent")
@@ -79,7 +82,10 @@ def decoupling_radius(law: ClusterLaw) -> float:
 
 
 class Training(Value):
-    """Points n, neurons m a class (2-class net) and h a class (k-class net), learning rate, initial scales, steps; §6.1's values."""
+    """Points n, neurons m (2-class) and h (k-class) a class, learning rate, initial scales, steps.
+
+    The defaults are §6.1's values.
+    """
 
     n: int = Field(default=1000, ge=1)
     m: int = Field(default=5, ge=1)
@@ -156,7 +162,7 @@ class Trained:
         return self.law.sample(n, stream(self.seed, "data", "test"), like.shape[1], like.dtype)
 
     def clean(self, batch: ClusterBatch) -> tuple[float, float]:
-        """Share of points with the right sign: 2-class network, read-out of the k-class network. sgn(0) = −1."""
+        """Share of points with the right sign, sgn(0) = −1: 2-class network, read-out of the k-class one."""
         f = two_layer.forward(self.binary, batch.x)
         g = multiclass.readout(multiclass.logits(self.fine, batch.x), self.law.signs(batch.x.dtype))
         return right(f, batch.y), right(g, batch.y)
@@ -170,7 +176,7 @@ def right(score: Tensor, y: Tensor) -> float:
 def train(
     spec: Spec, law: ClusterLaw, training: Training, seed: int, folder: Folder | None, every: int
 ) -> Trained:
-    """Train the 2-class and the k-class network on the same points; rows go to the parts `binary` and `fine` of the seed."""
+    """Train both networks on the same points; rows go to the parts `binary` and `fine` of the seed."""
     neurons, classes = 2 * training.m, law.k * training.h
     drawn = law.draw(training.n, neurons + classes, seed, compact=training.compact, dtype=spec.torch_dtype)
     watch = Watch(law, drawn.train)
@@ -206,7 +212,10 @@ def train(
 
 
 def each_healthy(seeds: Sequence[int], measure: Callable[[int], R]) -> tuple[list[R], Json]:
-    """What ``measure`` gives for every seed whose training stays with the numbers, and a note of the seeds that did not; none left is an error."""
+    """What ``measure`` gives for every seed whose training stays with the numbers, and a note of the others.
+
+    No seed left is an error.
+    """
     found: list[R] = []
     lost: dict[str, str] = {}
     for seed in seeds:

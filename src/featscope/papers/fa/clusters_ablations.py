@@ -23,7 +23,10 @@ from featscope.papers.fa.clusters_figures import QUICK
 
 
 class AblationSpec(ClusterSpec):
-    """The values of each sweep, in the paper's order; everything else is the baseline. float32, because n reaches 50 000."""
+    """The values of each sweep, in the paper's order; everything else is the baseline.
+
+    float32, because n reaches 50 000.
+    """
 
     profiles: ClassVar[dict[str, Overrides]] = {
         "quick": {**QUICK, "points": [200, 400, 1000], "rates": [0.1, 0.01, 0.001]},
@@ -40,7 +43,10 @@ class AblationSpec(ClusterSpec):
 
 
 class SweptCourse(BinaryCourse):
-    """One row for each setting, seed and recorded step; a setting of several sweeps is trained in the first of them."""
+    """One row for each setting, seed and recorded step.
+
+    A setting of several sweeps is trained in the first of them.
+    """
 
     sweep = column("what varies")
     at = column("its value")
@@ -147,7 +153,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-ablations",
         "fa",
-        "Figures 5 to 9: the heat map of the 2-class network as n, η, σ_w, the signal-to-noise ratio and the cosine vary",
+        "Figures 5 to 9: the heat map of the 2-class network as n, η, σ_w, the signal-to-noise "
+        "ratio and the cosine vary",
         AblationSpec,
         run_ablations,
         {"quick": "3 s", "cpu": "40 s", "paper": "6 min"},

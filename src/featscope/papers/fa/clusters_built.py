@@ -1,4 +1,4 @@
-"""The networks that FA builds by hand (Definition 4.1, appendix D) on its own law, and the coefficients of §5.1 by independent routes."""
+"""Networks that FA builds by hand (Definition 4.1, appendix D), and §5.1's coefficients by independent routes."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def _worst(found: Tensor, wanted: Tensor) -> float:
 
 
 def run_routes(spec: RoutesSpec, folder: Folder) -> Json:
-    """Descent in closed form against autograd, coefficients against weights, rotated copy against the data."""
+    """Closed form against autograd, coefficients against weights, rotated copy against the data."""
     folder.conditions(spec.law.check(spec.training.hyper))
     rows: Rows = []
     for seed in spec.seeds:
@@ -309,7 +309,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-built",
         "fa",
-        "f_FA, θ_avg with any biases, θ_dec and the fragile multi-class network of Proposition 4.8: exact radii and explicit perturbations",
+        "f_FA, θ_avg with any biases, θ_dec and the fragile multi-class network of Proposition "
+        "4.8: exact radii and explicit perturbations",
         BuiltSpec,
         run_built,
         {"quick": "2 s", "cpu": "6 s", "paper": "20 s"},
@@ -325,7 +326,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-routes",
         "fa",
-        "weight decomposition and coefficient updates against autograd descent; the rotated compact copy against the data",
+        "weight decomposition and coefficient updates against autograd descent; the rotated "
+        "compact copy against the data",
         RoutesSpec,
         run_routes,
         {"quick": "1 s", "cpu": "3 s", "paper": "30 s"},

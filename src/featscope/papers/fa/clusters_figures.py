@@ -1,4 +1,4 @@
-"""FA's Figures 2 (a, b) and 3 (left): which features the two networks learn, and how far their points are from the boundary."""
+"""FA's Figures 2 (a, b) and 3 (left): features that networks learn, and distances to the boundary."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ class Fig2Spec(ClusterSpec):
 
 
 class HeatMaps(Columns):
-    """One row a seed: both trained networks on test points, and the heat maps (tensors `binary`, `fine`) in a few numbers."""
+    """One row a seed: both trained networks on test points, and the heat maps in a few numbers.
+
+    The heat maps themselves are the tensors `binary` and `fine`.
+    """
 
     seed = column("the seed")
     clean_binary = column("test accuracy of the 2-class network")
@@ -86,7 +89,7 @@ class Attacks(Columns):
 
 
 class PointRadii(Attacks):
-    """One row for each seed and test point: its radii, at most 4√d; tensors hold what proves the exact ones."""
+    """One row for each seed and test point: its radii, at most 4√d; tensors prove the exact ones."""
 
     seed = column("the seed")
     point = column("index of the test point")
@@ -254,7 +257,7 @@ def run_fig3(spec: Fig3Spec, folder: Folder) -> Json:
         "fine": {key: mean[f"fine_{key}"] for key in ("own_loss", "readout", "certified", "own_loss_last")},
         "by_seed": facts,
         **lost,
-        "note": "on the 2-class network the margin and the own loss have the same normalised gradient: own_loss is both attacks",
+        "note": "on the 2-class network margin and own loss have one normalised gradient: own_loss is both attacks",
     }
 
 
@@ -298,7 +301,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-fig2",
         "fa",
-        "Figure 2 (a, b): cosine of every feature with every neuron, trained with 2-class and with 10-class labels",
+        "Figure 2 (a, b): cosine of every feature with every neuron, trained with 2-class and with "
+        "10-class labels",
         Fig2Spec,
         run_fig2,
         {"quick": "2 s", "cpu": "10 s", "paper": "10 s"},

@@ -1,4 +1,4 @@
-"""Properties that hold before training and at its first step: Proposition A.6, A.10 to A.14, Lemmas B.1 and C.5, drawn again and again."""
+"""Properties before training and at its first step, drawn again and again: A.6, A.10 to A.14, B.1 and C.5."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from featscope.papers.fa.clusters import ClusterSpec
 
 
 class PropertiesSpec(ClusterSpec):
-    """How many training sets are drawn; 73 draws without a failure bound the failure rate by 5 %. Seed s starts at draw s·draws.
+    """How many training sets are drawn; 73 draws without a failure bound the failure rate by 5 %.
 
-    Without ``data`` the training set's own properties (A.6), which cost most and do not depend on the initialisation, are left out and
-    twice as many draws are made.
+    Seed s starts at draw s·draws. Without ``data`` the training set's own properties (A.6), which cost most and
+    do not depend on the initialisation, are left out and twice as many draws are made.
     """
 
     profiles: ClassVar[dict[str, Overrides]] = {
@@ -197,7 +197,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-properties",
         "fa",
-        "Propositions A.6 to A.14 and Lemmas B.1, C.5: failure rates over fresh training sets and initialisations",
+        "Propositions A.6 to A.14 and Lemmas B.1, C.5: failure rates over fresh training sets and "
+        "initialisations",
         PropertiesSpec,
         run_properties,
         {"quick": "2 s", "cpu": "20 s", "paper": "1 min"},

@@ -1,4 +1,7 @@
-"""FA's Assumption 4.3 run as it stands: d = k^10, n = k^7, η = d^−2, T = 1/η and k^8/η, by gradient flow on the compact copy."""
+"""FA's Assumption 4.3 run as it stands, by gradient flow on the compact copy.
+
+d = k^10, n = k^7, η = d^−2, T = 1/η and k^8/η.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ WARM = 2
 
 
 class RegimeSpec(Spec):
-    """The number of clusters fixes law and training; ``init`` is σ_w² = η k^−5 as printed, or σ_w = η/(6nm√d) as the proofs need."""
+    """The number of clusters fixes law and training.
+
+    ``init`` is σ_w² = η k^−5 as printed, or σ_w = η/(6nm√d) as the proofs need.
+    """
 
     profiles: ClassVar[dict[str, Overrides]] = {
         "quick": {"sizes": [2, 3], "test_points": 50},
@@ -269,7 +275,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-assumption",
         "fa",
-        "Assumption 4.3 run as printed (d = k^10, n = k^7, η = d^−2) in the small-step limit, on the compact copy",
+        "Assumption 4.3 run as printed (d = k^10, n = k^7, η = d^−2) in the small-step limit, on "
+        "the compact copy",
         RegimeSpec,
         run_regime,
         {"quick": "2 s", "cpu": "8 s (k=3)", "paper": "3 min, 4.3 GB (k=4)"},

@@ -1,4 +1,4 @@
-"""How the quantities of FA's theorems scale with d (to 10⁹), n and k, on compact copies; and the talk's own setting along d."""
+"""How the quantities of FA's theorems scale with d (to 10⁹), n and k; the talk's setting along d."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ BASE_D, BASE_ETA, BASE_INIT = 3072, 1e-3, 1e-5
 
 
 class ScalingSpec(Spec):
-    """The values of each sweep. Along d and n: η d and σ_w d stay as in §6.1; along k also η d/(m k), the rate at which λ grows."""
+    """The values of each sweep.
+
+    Along d and n: η d and σ_w d stay as in §6.1; along k also η d/(m k), the rate at which λ grows.
+    """
 
     profiles: ClassVar[dict[str, Overrides]] = {
         "quick": {
@@ -69,7 +72,10 @@ KEPT = (
 
 
 class Swept(Columns):
-    """One row for each setting of each sweep and seed: both networks at the end of training (`fine_…`: the k-class one)."""
+    """One row for each setting of each sweep and seed: both networks at the end of training.
+
+    Columns `fine_…` are of the k-class one.
+    """
 
     sweep = column("what varies: d, n, k, or d in the talk's own setting")
     at = column("its value")
@@ -190,7 +196,7 @@ def _derived(row: Mapping[str, float]) -> dict[str, float]:
 
 
 def _radii(law: ClusterLaw, exact: Tensor, attacked: Tensor, certified: Tensor) -> dict[str, float]:
-    """Radii of the test points in the units of the theorems; a point that nothing fools counts as 4√d away."""
+    """Radii of test points in the units of the theorems; a point that nothing fools counts as 4√d away."""
     root_d, root_dk = math.sqrt(law.d), math.sqrt(law.d / law.k)
     cap = 4 * root_d
     return {
@@ -228,7 +234,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-scaling",
         "fa",
-        "distance to the averaging solution, coefficient ratios and robust radii as functions of d (to 10⁹), n and k; the talk's setting",
+        "distance to the averaging solution, coefficient ratios and robust radii as functions of d "
+        "(to 10⁹), n and k; the talk's setting",
         ScalingSpec,
         run_scaling,
         {"quick": "6 s", "cpu": "60 s", "paper": "5 min"},

@@ -80,7 +80,7 @@ def fig2(run: Run) -> Figure:
 
 
 def fig3(run: Run) -> Figure:
-    """Figure 3 (left): robust accuracy against the radius, with what is exact, attacked, certified and published."""
+    """Figure 3 (left): robust accuracy against the radius: exact, attacked, certified and published."""
     figure, axes = panels(1, 1, 8.6, 3.9)
     ax, found = axes[0][0], curves(run)
     lines = (

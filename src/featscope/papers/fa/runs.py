@@ -58,7 +58,10 @@ def last(run: Run, net: str) -> pl.DataFrame:
 
 
 def falls(run: Run, sweep: str, key: str) -> Finding:
-    """o(1) along a sweep: the interval of the fitted exponent lies below −BEND (flatter curves cannot be told from constants)."""
+    """o(1) along a sweep: the interval of the fitted exponent lies below −BEND.
+
+    Flatter curves cannot be told from constants.
+    """
     return _fit(run, sweep, key, -BEND, at_most)
 
 
