@@ -269,7 +269,7 @@ class Folder:
 
         A run of several settings records those of each under its labels.
         """
-        self.add(CONDITIONS, [condition.as_json() for condition in found], **labels)
+        self.add(CONDITIONS, [condition.as_json() for condition in found], None, **labels)
 
     def drop(self) -> None:
         """Take away what was begun."""

@@ -43,9 +43,9 @@ def network(w: Array, b: Array, a: Array, x: Array) -> Array:
 def verify(w: Array, b: Array, a: Array, x: Array, y: Array, delta: Array, certificate: Array) -> Verified:
     """Recompute both bounds from weights, points, perturbations and the certificate's vectors u, by subsets.
 
-    A lower bound is proved only by vectors inside [0,1]; an upper bound only by a perturbation that does change
-    the predicted sign (f ≤ 0 for y = +1; for y = −1 f > 0 at the perturbation lengthened by a millionth, because
-    the radius there is an infimum). A point that the network gets wrong has radius 0.
+    A lower bound is proved only by vectors inside [0,1]; an upper bound only by a perturbation that does
+    change the predicted sign (f ≤ 0 for y = +1; for y = −1 f > 0 at the perturbation lengthened by a
+    millionth, because the radius there is an infimum). A point that the network gets wrong has radius 0.
     """
     _fits(w, b, a, x, y, delta, certificate)
     lower, upper = np.zeros(len(y)), np.full(len(y), np.inf)
@@ -106,7 +106,7 @@ def _lower(w: Array, b: Array, a: Array, x: Array, y: float, certificate: Array)
         if normal > PARALLEL * (u @ np.linalg.norm(dp, axis=1) + inside @ np.linalg.norm(dq, axis=1)):
             bounds.append(max(gap, 0.0) / normal)
             continue
-        # The half-space is everything or nothing. For y = −1 it must be entered (f > 0): a gap of zero forbids it.
+        # The half-space is everything or nothing. For y = −1 a gap of zero forbids to enter it (f > 0).
         noise = PARALLEL * float(u @ most_p + inside @ most_q)
         bounds.append(np.inf if (gap > noise if y > 0 else gap >= -noise) else 0.0)
     return float(min(bounds))

@@ -1,4 +1,4 @@
-"""Networks that FA builds by hand (Definition 4.1, appendix D), and §5.1's coefficients by independent routes."""
+"""Networks that FA builds by hand (Definition 4.1, appendix D), and §5.1's coefficients by several routes."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ def run_fig3(spec: Fig3Spec, folder: Folder) -> Json:
         "fine": {key: mean[f"fine_{key}"] for key in ("own_loss", "readout", "certified", "own_loss_last")},
         "by_seed": facts,
         **lost,
-        "note": "on the 2-class network margin and own loss have one normalised gradient: own_loss is both attacks",
+        "note": "margin and own loss of the 2-class network have one normalised gradient: own_loss is both",
     }
 
 

@@ -32,8 +32,8 @@ from featscope.papers.fa.clusters import ClusterSpec
 class PropertiesSpec(ClusterSpec):
     """How many training sets are drawn; 73 draws without a failure bound the failure rate by 5 %.
 
-    Seed s starts at draw s·draws. Without ``data`` the training set's own properties (A.6), which cost most and
-    do not depend on the initialisation, are left out and twice as many draws are made.
+    Seed s starts at draw s·draws. Without ``data`` the training set's own properties (A.6), which cost most
+    and do not depend on the initialisation, are left out and twice as many draws are made.
     """
 
     profiles: ClassVar[dict[str, Overrides]] = {

@@ -14,12 +14,12 @@ from featscope.nets.two_layer import TwoLayer, averaging, input_gradient, span
 def sphere_gap(
     net: TwoLayer, law: ClusterLaw, scale: float, features: Tensor, rng: torch.Generator
 ) -> tuple[float, float]:
-    """Bounds of inf_C sup_{‖x‖=√d} |C f_FA(x) − f(x)|: above by the proof's route at C = λ/d, below by a search.
+    """Bounds of inf_C sup_{‖x‖=√d} |C f_FA(x) − f(x)|: above by the proof at C = λ/d, below by a search.
 
     Above: ReLU is 1-Lipschitz, so each neuron contributes at most |a_r| (√d ‖w_r − (λ/d) Σ_{J_s} μ‖ + |b_r|).
-    Below: points found by ascent of the gap for some C stay fixed, and the smallest of their largest gaps over a
-    grid of C is taken; between grid points the gap of a point is convex in C, so a fine grid loses little, and no
-    more than that is claimed of it.
+    Below: points found by ascent of the gap for some C stay fixed, and the smallest of their largest gaps
+    over a grid of C is taken; between grid points the gap of a point is convex in C, so a fine grid loses
+    little, and no more than that is claimed of it.
     """
     signs, root = law.signs(features.dtype), math.sqrt(law.d)
     ideal = averaging(features, signs)
