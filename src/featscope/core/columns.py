@@ -27,9 +27,9 @@ class Column(str):
         made.meaning = meaning
         return made
 
-    def __getnewargs__(self) -> tuple[str, str]:
+    def __reduce__(self) -> tuple[type[Column], tuple[str, str]]:
         """What a copy is made of: evidence may have columns as keys."""
-        return str(self), self.meaning
+        return Column, (str(self), self.meaning)
 
 
 def column(meaning: str, name: str = "") -> Column:
