@@ -52,7 +52,6 @@ from featscope.papers.fa.runs import (
 )
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "Ω(1/η) ≤ T ≤ exp(Õ(√k))")
-TALK = ("σ_w² = 1/d", "σ_b² = 1/d²", "η = Θ(d^−½)", "T = poly(d)")
 LARGER_TEXT = "the same at k = 4 (quick: 3), float32"
 
 
