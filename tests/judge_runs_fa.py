@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from scipy.stats import t as student
 
-from featscope.core.store import Run
+from featscope.core.conditions import Condition
+from featscope.core.store import CONDITIONS, labelled
+from featscope.experiments.run import Run
 from judging import made
 
 NAN = float("nan")
-UNMET = ["d ≥ k^10: 300 against 1e+10"]
+#: a setting that does not meet an assumption, and how that is told
+UNMET = (Condition("A4.3.d", "d ≥ k^10", 300.0, 1e10, False),)
+UNMET_TOLD = ["d ≥ k^10: 300 against 1e+10"]
 Row = dict[str, Any]
 
 #: a row at the end of a training in which everything that a lemma asks for is there
@@ -50,14 +56,21 @@ SPOILED: Row = GOOD | {
 NETS = ("binary", "fine")
 
 
+def conditions(unmet: Sequence[Condition]) -> dict[str, list[Row]]:
+    """The part of conditions: one that is met, and those that are not."""
+    met = Condition("A3.2", "features are orthogonal: |cosine| ≤ 0", 0.0, 0.0, True)
+    return {CONDITIONS: [condition.as_json() for condition in (met, *unmet)]}
+
+
 def courses(net: str, by_seed: Sequence[Sequence[Row]]) -> dict[str, list[Row]]:
     """Rows along training of one network, seed by seed; the other network is spoiled."""
     other = NETS[1 - NETS.index(net)]
-    found: dict[str, list[Row]] = {}
-    for seed, rows in enumerate(by_seed):
-        found[f"{net}-{seed}"] = [{"step": i, "seed": float(seed)} | row for i, row in enumerate(rows)]
-        found[f"{other}-{seed}"] = [{"step": i, "seed": float(seed)} | SPOILED for i in range(3)]
-    return found
+    return {
+        net: [
+            {"step": i, "seed": seed} | row for seed, rows in enumerate(by_seed) for i, row in enumerate(rows)
+        ],
+        other: [{"step": i, "seed": seed} | SPOILED for seed in range(len(by_seed)) for i in range(3)],
+    }
 
 
 def ended(*ends: Row) -> list[list[Row]]:
@@ -65,80 +78,101 @@ def ended(*ends: Row) -> list[list[Row]]:
     return [[SPOILED, SPOILED, GOOD | end] for end in ends]
 
 
-def fig2(net: str, by_seed: Sequence[Sequence[Row]], tables: Sequence[Row] = (), unmet: Sequence[str] = (), **summary: Any) -> Run:
-    """A run at §6.1's values."""
-    parts = courses(net, by_seed) | {f"table-{seed}": [{"seed": float(seed), **row}] for seed, row in enumerate(tables)}
+def fig2(
+    net: str, by_seed: Sequence[Sequence[Row]], tables: Sequence[Row] = (), unmet: Sequence[Condition] = ()
+) -> Run:
+    """A run at §6.1's values; accuracies that are not named are one half."""
+    usual = {"clean_binary": 0.5, "clean_fine": 0.5}
+    parts = courses(net, by_seed) | conditions(unmet)
+    parts["table"] = [{"seed": seed} | usual | row for seed, row in enumerate(tables)]
     count = max(len(by_seed), len(tables), 1)
-    whole = {"unmet": list(unmet), "binary": {"clean_test": 0.5}, "fine": {"clean_test": 0.5}} | summary
-    return made("clusters-fig2", parts, whole, seeds=list(range(count)), test_points=100)
+    return made("clusters-fig2", parts, seeds=list(range(count)), test_points=100)
 
 
 def assumption(
-    net: str, flows: Sequence[Sequence[Row]], starts: Sequence[Sequence[Row]] = (), unmet: Sequence[str] = (), **summary: Any
+    net: str,
+    flows: Sequence[Sequence[Row]],
+    starts: Sequence[Sequence[Row]] = (),
+    unmet: Sequence[Condition] = (),
+    by_seed: Sequence[Row] = (),
+    **proof: float,
 ) -> Run:
     """A run at Assumption 4.3, by default with a window for T that is open for this network only."""
-    parts = courses(net, flows)
-    for seed in range(len(flows)):
-        rows = starts[seed] if starts else [GOOD, GOOD, GOOD]
-        parts[f"start-{net}-{seed}"] = [{"step": i, "seed": float(seed)} | row for i, row in enumerate(rows)]
-        parts[f"start-{NETS[1 - NETS.index(net)]}-{seed}"] = [{"step": i, "seed": float(seed)} | SPOILED for i in range(3)]
-    whole: Row = {
-        "unmet": list(unmet),
-        "k": 3,
-        "n": 100,
-        "d": 1024,
-        "epsilon": 0.01,
-        "learning_rate": 0.5,
-        "window": {"least": 1.0 if net == "binary" else 9.0, "least_fine": 1.0 if net == "fine" else 9.0, "most": 4.0},
-        "radii": {"averaging": 90.5, "decoupling": 3.2},
-    } | summary
-    return made("clusters-assumption", parts, whole, seeds=list(range(max(len(flows), len(whole.get("by_seed", [])), 1))), test_points=100)
+    parts = courses(net, flows) | conditions(unmet)
+    first = [(net, starts[seed] if starts else [GOOD] * 3) for seed in range(len(flows))]
+    spoiled = [(NETS[1 - NETS.index(net)], [SPOILED] * 3)] * len(flows)
+    parts["start"] = [
+        {"step": i, "seed": seed, "net": name} | row
+        for pairs in (first, spoiled)
+        for seed, (name, rows) in enumerate(pairs)
+        for i, row in enumerate(rows)
+    ]
+    parts["by_seed"] = [{"seed": seed} | row for seed, row in enumerate(by_seed)]
+    usual = {"k": 3, "n": 100, "d": 1024, "epsilon": 0.01, "learning_rate": 0.5, "most_steps": 4.0}
+    usual |= {
+        "least_steps": 1.0 if net == "binary" else 9.0,
+        "least_steps_fine": 1.0 if net == "fine" else 9.0,
+    }
+    parts["proof"] = [usual | {"averaging_radius": 90.5, "decoupling_radius": 3.2} | proof]
+    count = max(len(flows), len(by_seed), 1)
+    return made("clusters-assumption", parts, seeds=list(range(count)), test_points=100)
 
 
+#: the quantities that are judged along each sweep
 SWEEPS: dict[str, tuple[str, ...]] = {
-    "d": ("deviation", "lambda_ratio", "exact_over_root_dk", "readout_over_root_d", "certified_over_root_d", "fine_deviation"),
-    "n": (
-        "sphere_found",
-        "sphere_bound",
-        "deviation",
-        "fine_deviation",
-        "margin_gap",
-        "fine_margin_gap",
-        "ratio_excess",
-        "fine_ratio_excess",
-        "exact_over_root_dk",
-        "readout_over_root_d",
-    ),
-    "k": ("exact_over_root_dk", "readout_over_root_d", "certified_over_root_d", "deviation"),
+    "d": ("deviation", "exact_over_root_dk", "certified_over_root_d"),
+    "n": ("sphere_bound", "deviation", "fine_deviation", "margin_gap", "ratio_excess", "fine_margin_gap"),
+    "k": ("exact_over_root_dk", "certified_over_root_d"),
     "talk": ("lambda_min", "lambda_ratio", "exact_over_root_dk", "fine_lambda_min", "fine_other_share"),
 }
 Fit = tuple[float, float, float]
+#: an interval of 95 % that straddles every bound
+STRADDLES: Fit = (-9.0, 0.0, 9.0)
+#: rounding of a fit: what is exactly at a bound is tried this far on either side of it
+ULPS = 1e-9
 
 
-def scaling(fits: Mapping[tuple[str, str], Fit | None], rows: Mapping[str, Sequence[Row]] | None = None) -> Run:
-    """Sweeps with the given fits (low, exponent, high) by sweep and quantity; None is a quantity without a fit. All others straddle every bound."""
-    summary: Row = {}
+def with_fit(fit: Fit | None) -> list[float]:
+    """Values at 10³, 10⁴ and 10⁵ whose fitted exponent has this interval (low, exponent, high); None is a value that is not positive.
+
+    On the logarithms u = −s, 0, s the line b·u with the residual c·(1, −2, 1) has slope b and standard error c√3/s.
+    """
+    if fit is None:
+        return [1.0, 0.0, 1.0]
+    low, slope, high = fit
+    if math.isnan(slope):
+        return [1.0, NAN, 1.0]
+    assert math.isclose(high - slope, slope - low, abs_tol=1e-12), "an interval of a fit is symmetric"
+    step = math.log(10)
+    c = (high - slope) * step / (student.ppf(0.975, 1) * math.sqrt(3))
+    return [math.exp(slope * u * step + c * r) for u, r in ((-1, 1), (0, -2), (1, 1))]
+
+
+def scaling(
+    fits: Mapping[tuple[str, str], Fit | None], rows: Mapping[str, Sequence[Row]] | None = None
+) -> Run:
+    """Sweeps with the given fits by sweep and quantity, and with the given rows; all other quantities straddle every bound."""
+    found: list[Row] = []
     for sweep, keys in SWEEPS.items():
-        exponents = {key: {"exponent": 0.0, "low": -9.0, "high": 9.0} for key in keys}
-        for (where, key), fit in fits.items():
-            if where == sweep and fit is None:
-                del exponents[key]
-            elif where == sweep and fit is not None:
-                exponents[key] = {"low": fit[0], "exponent": fit[1], "high": fit[2]}
-        usual = dict.fromkeys(keys, 1.0) | {
-            "n": 120.0,
-            "lambda_other_top": 99.0,
-            "own_active": 1.0,
-            "clean_binary": 0.5,
-            "clean_fine": 0.5,
-        }
-        usual |= {"fine_lambda_other": 0.1, "lambda_min": -9.0, "fine_lambda_min": 1.0}
+        values = {key: with_fit(fits.get((sweep, key), STRADDLES)) for key in keys}
         given = (rows or {}).get(sweep, [{}, {}, {}])
-        summary[sweep] = {"exponents": exponents, "rows": [{"value": 10.0 ** (3 + i), **usual, **row} for i, row in enumerate(given)]}
-    return made("clusters-scaling", {}, summary)
+        for i, row in enumerate(given):
+            usual: Row = {
+                "n": 77,
+                "lambda_other_top": 99.0,
+                "own_active": 1.0,
+                "clean_binary": 0.5,
+                "clean_fine": 0.5,
+            }
+            usual |= {"lambda_min": -9.0, "fine_lambda_min": 1.0, "fine_lambda_other": 0.1}
+            fitted = {
+                key: column[i] for key, column in values.items() if (sweep, key) in fits or key not in usual
+            }
+            found.append({"sweep": sweep, "at": 10.0 ** (3 + i), "seed": 0} | usual | fitted | row)
+    return made("clusters-scaling", {"setting": found})
 
 
-def line_proof(part: str, delta: float = -2.0) -> dict[str, torch.Tensor]:
+def line_proof(part: str, delta: float = -2.0, **labels: int | str) -> dict[str, torch.Tensor]:
     """Tensors of the network f(x) = x on the line at x = 2, whose radius is 2, with its certificate."""
     tensors = {
         "w": [[1.0], [-1.0]],
@@ -149,4 +183,7 @@ def line_proof(part: str, delta: float = -2.0) -> dict[str, torch.Tensor]:
         "delta": [[delta]],
         "certificate": [[[1.0], [1.0]]],
     }
-    return {f"{part}/{name}": torch.tensor(value, dtype=torch.float64) for name, value in tensors.items()}
+    return {
+        f"{labelled(part, labels)}/{name}": torch.tensor(value, dtype=torch.float64)
+        for name, value in tensors.items()
+    }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,8 +15,11 @@ import numpy as np
 import polars as pl
 
 from featscope.claims.claim import Finding, Judge, Need, Reading, Verdict
+from featscope.core.conditions import Condition, unmet
 from featscope.core.rules import BEND, LEARNED
 from featscope.core.stats import NOTHING, Interval, exponent, wilson
+from featscope.core.store import CONDITIONS
+from featscope.experiments.run import Run
 
 
 def at_most(estimate: Interval, bound: float, **evidence: Any) -> Finding:
@@ -80,6 +83,25 @@ def threshold(classes: int) -> float:
 def scoped(unmet: Sequence[str], finding: Finding) -> Finding:
     """The finding, or OUT_OF_SCOPE with what it would be."""
     return out_of_scope(unmet, finding) if unmet else finding
+
+
+def unmet_conditions(run: Run) -> list[str]:
+    """Conditions that the run's law does not meet, with their numbers.
+
+    Of a run of several settings the first that misses a condition, and how many do.
+    """
+    rows, names = run.part(CONDITIONS), [field.name for field in fields(Condition)]
+    found = []
+    for _, same in rows.group_by("text", maintain_order=True) if rows.height else ():
+        missed = same.filter(~pl.col("met"))
+        for told in unmet([Condition(**row) for row in missed.head(1).select(names).to_dicts()]):
+            found.append(told if same.height == 1 else f"{told} ({missed.height} of {same.height} settings)")
+    return found
+
+
+def within_assumptions(run: Run, finding: Finding) -> Finding:
+    """The finding, or OUT_OF_SCOPE with what it would be where the run's setting does not meet the hypotheses."""
+    return scoped(unmet_conditions(run), finding)
 
 
 def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:

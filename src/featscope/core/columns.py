@@ -27,6 +27,10 @@ class Column(str):
         made.meaning = meaning
         return made
 
+    def __reduce__(self) -> tuple[type[Column], tuple[str, str]]:
+        """What a copy is made of: evidence may have columns as keys."""
+        return Column, (str(self), self.meaning)
+
 
 def column(meaning: str, name: str = "") -> Column:
     """Declare a column; its name is the attribute's unless it cannot be one."""

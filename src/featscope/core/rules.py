@@ -16,3 +16,5 @@ CONSTANT = 3.0
 BEND = 0.1
 #: a network has learned its task if it is at least this share of the way from chance to perfect (the rule for Θ)
 LEARNED = 1 / CONSTANT
+#: a radius is settled where its lower and its upper bound agree to this share of it
+SETTLED = 1e-5

@@ -1,4 +1,7 @@
-"""Plain NumPy re-verification of the certificates that FA's runs leave. Nothing here is shared with the search that found them."""
+"""Plain NumPy re-verification of the certificates that FA's runs leave.
+
+Nothing here is shared with the search that found them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ class Verified(NamedTuple):
         without = np.isinf(self.upper)
         # Not by a difference alone: where no perturbation fools, ∞ − lower ≤ ∞ would pass for agreement.
         with np.errstate(invalid="ignore"):
-            return np.where(without, np.isinf(self.lower), np.abs(self.upper - self.lower) <= relative * self.upper)
+            return np.where(
+                without, np.isinf(self.lower), np.abs(self.upper - self.lower) <= relative * self.upper
+            )
 
 
 def network(w: Array, b: Array, a: Array, x: Array) -> Array:
@@ -36,11 +41,11 @@ def network(w: Array, b: Array, a: Array, x: Array) -> Array:
 
 
 def verify(w: Array, b: Array, a: Array, x: Array, y: Array, delta: Array, certificate: Array) -> Verified:
-    """Recompute both bounds from weights, points, perturbations and the certificate's vectors u, subset by subset.
+    """Recompute both bounds from weights, points, perturbations and the certificate's vectors u, by subsets.
 
-    A lower bound is proved only by vectors inside [0,1]; an upper bound only by a perturbation that does change the predicted sign
-    (f ≤ 0 for y = +1; for y = −1 f > 0 at the perturbation lengthened by a millionth, because the radius there is an infimum). A point that the network
-    gets wrong has radius 0.
+    A lower bound is proved only by vectors inside [0,1]; an upper bound only by a perturbation that does
+    change the predicted sign (f ≤ 0 for y = +1; for y = −1 f > 0 at the perturbation lengthened by a
+    millionth, because the radius there is an infimum). A point that the network gets wrong has radius 0.
     """
     _fits(w, b, a, x, y, delta, certificate)
     lower, upper = np.zeros(len(y)), np.full(len(y), np.inf)
@@ -48,7 +53,9 @@ def verify(w: Array, b: Array, a: Array, x: Array, y: Array, delta: Array, certi
         lower[i] = _lower(w, b, a, x[i], y[i], certificate[i])
         if not np.isfinite(delta[i]).all():
             continue
-        moved = [float(network(w, b, a, (x[i] + delta[i] * factor)[None])[0]) for factor in (1.0, 1 + LENGTHENED)]
+        moved = [
+            float(network(w, b, a, (x[i] + delta[i] * factor)[None])[0]) for factor in (1.0, 1 + LENGTHENED)
+        ]
         if (y[i] > 0 and min(moved) <= 0) or (y[i] < 0 and max(moved) > 0):
             upper[i] = np.linalg.norm(delta[i]) * (1 + LENGTHENED)
     return Verified(lower, upper)
@@ -57,13 +64,31 @@ def verify(w: Array, b: Array, a: Array, x: Array, y: Array, delta: Array, certi
 def _fits(w: Array, b: Array, a: Array, x: Array, y: Array, delta: Array, certificate: Array) -> None:
     """Refuse arrays that do not belong together, numbers that are none, and labels other than ±1."""
     most = max(int((a > 0).sum()), int((a < 0).sum())) if a.ndim == 1 else -1
-    fits = w.ndim == 2 and b.shape == a.shape == w.shape[:1] and x.ndim == 2 and x.shape[1] == w.shape[1] and delta.shape == x.shape
+    fits = (
+        w.ndim == 2
+        and b.shape == a.shape == w.shape[:1]
+        and x.ndim == 2
+        and x.shape[1] == w.shape[1]
+        and delta.shape == x.shape
+    )
     fits = fits and y.shape == x.shape[:1] and certificate.shape == (len(y), 2**most, most)
     shapes = ", ".join(str(t.shape) for t in (w, b, a, x, y, delta, certificate))
-    require(fits, "weights, points, perturbations and certificate must fit together", shapes, "run the experiment again")
+    require(
+        fits,
+        "weights, points, perturbations and certificate must fit together",
+        shapes,
+        "run the experiment again",
+    )
     finite = all(np.isfinite(t).all() for t in (w, b, a, x)) and not np.isnan(delta).any()
-    require(finite, "weights, points and perturbations must be numbers", "NaN or ∞", "run the experiment again")
-    require(bool(np.isin(y, (-1, 1)).all()), "labels must be −1 or 1", str(np.unique(y)), "run the experiment again")
+    require(
+        finite, "weights, points and perturbations must be numbers", "NaN or ∞", "run the experiment again"
+    )
+    require(
+        bool(np.isin(y, (-1, 1)).all()),
+        "labels must be −1 or 1",
+        str(np.unique(y)),
+        "run the experiment again",
+    )
 
 
 def _lower(w: Array, b: Array, a: Array, x: Array, y: float, certificate: Array) -> float:
@@ -81,7 +106,7 @@ def _lower(w: Array, b: Array, a: Array, x: Array, y: float, certificate: Array)
         if normal > PARALLEL * (u @ np.linalg.norm(dp, axis=1) + inside @ np.linalg.norm(dq, axis=1)):
             bounds.append(max(gap, 0.0) / normal)
             continue
-        # The half-space is everything or nothing. For y = −1 it must be entered (f > 0), which a gap of zero forbids.
+        # The half-space is everything or nothing. For y = −1 a gap of zero forbids to enter it (f > 0).
         noise = PARALLEL * float(u @ most_p + inside @ most_q)
         bounds.append(np.inf if (gap > noise if y > 0 else gap >= -noise) else 0.0)
     return float(min(bounds))
@@ -89,4 +114,8 @@ def _lower(w: Array, b: Array, a: Array, x: Array, y: float, certificate: Array)
 
 def _at(w: Array, b: Array, scale: Array, x: Array) -> tuple[Array, Array, Array]:
     """Values and gradients of scaled neurons at x, and the size of what the values are sums of."""
-    return scale * (w @ x + b), scale[:, None] * w, scale * (np.linalg.norm(w, axis=1) * np.linalg.norm(x) + np.abs(b))
+    return (
+        scale * (w @ x + b),
+        scale[:, None] * w,
+        scale * (np.linalg.norm(w, axis=1) * np.linalg.norm(x) + np.abs(b)),
+    )

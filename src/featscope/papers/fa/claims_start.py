@@ -1,4 +1,4 @@
-"""FA's statements about data, initialisation, first step and coefficients (Appendix A, §5.1, Lemmas B.1 and C.5)."""
+"""FA on data, initialisation, first step and coefficients (Appendix A, §5.1, Lemmas B.1 and C.5)."""
 
 from __future__ import annotations
 
@@ -8,51 +8,87 @@ from collections.abc import Sequence
 import polars as pl
 
 from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs
-from featscope.claims.judging import at_most, exactly, explained, largest, one_run, vacuous
+from featscope.claims.judging import (
+    at_most,
+    exactly,
+    explained,
+    largest,
+    numbers,
+    one_run,
+    smallest,
+    vacuous,
+    within_assumptions,
+)
 from featscope.core.rules import SAME, SMALL
 from featscope.core.stats import wilson
 from featscope.experiments.run import Run
-from featscope.papers.fa.runs import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim, within_assumptions
+from featscope.papers.fa.clusters_built import Routes
+from featscope.papers.fa.clusters_properties import Draws, PropertiesSpec, Stated
+from featscope.papers.fa.runs import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim
 
 A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3")
 
 
 def _failures(run: Run, names: Sequence[str]) -> tuple[int, int]:
     """Draws on which some property of ``names`` fails or was not looked at, and all draws."""
-    rows = run.part("draws").filter(pl.col("property").is_in(list(names)))
-    met = rows.filter(pl.col("met")).group_by("draw").agg(pl.col("property").n_unique())
-    draws = run.part("draws")["draw"].n_unique()
-    return draws - int((met["property"] == len(names)).sum()), draws
+    rows = run.part("draws")
+    wanted = rows.filter(pl.col(Draws.property).is_in(list(names)) & pl.col(Draws.met))
+    met = wanted.group_by(Draws.draw).agg(pl.col(Draws.property).n_unique())
+    draws = rows[Draws.draw].n_unique()
+    return draws - int((met[Draws.property] == len(names)).sum()), draws
+
+
+def _values(run: Run, name: str) -> pl.DataFrame:
+    """The rows of one property."""
+    return run.part("draws").filter(pl.col(Draws.property) == name)
+
+
+def _mean(rows: pl.DataFrame) -> float:
+    return float(numbers(rows[Draws.value]).mean())
+
+
+def _shown(run: Run, name: str) -> dict[str, float]:
+    rows = _values(run, name)
+    failures = int((~rows[Draws.met]).sum())
+    return {
+        "bound": rows[Draws.bound][0],
+        "max": largest(rows[Draws.value]),
+        "mean": _mean(rows),
+        "failures": failures,
+    }
 
 
 def _rate(names: Sequence[str], bound: float | None = None) -> Judge:
-    """The failure rate over draws against the stated probability; a probability below SMALL is held to SMALL (no draw can resolve it)."""
+    """The failure rate over draws against the stated probability.
+
+    A probability below SMALL, which no draw can resolve, is held to SMALL.
+    """
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         failed, draws = _failures(run, names)
-        stated = run.summary["failure_bound"] if bound is None else bound
-        table = {name: {k: run.summary["properties"][name][k] for k in ("bound", "max", "mean", "failures")} for name in names}
-        found = at_most(
-            wilson(failed, draws), max(stated, SMALL), stated_failure_probability=stated, draws=draws, failed=failed, properties=table
-        )
+        stated = run.part("stated")[Stated.failure_probability].item() if bound is None else bound
+        shown = {"stated_failure_probability": stated, "draws": draws, "failed": failed}
+        table = {name: _shown(run, name) for name in names}
+        found = at_most(wilson(failed, draws), max(stated, SMALL), **shown, properties=table)
         return within_assumptions(run, found)
 
     return judge
 
 
 def _norms(runs: Runs) -> Finding:
-    s = runs["run"].summary["setting"]
-    bound = 4 * s["m"] * math.exp(-(math.log(s["d"]) ** 2)) + 2 * s["m"] ** -3
+    spec = PropertiesSpec.of(runs["run"])
+    d, m = spec.law.d, spec.training.m
+    bound = 4 * m * math.exp(-(math.log(d) ** 2)) + 2 * float(m) ** -3
     return _rate(["A.10 w", "A.10 b"], bound)(runs)
 
 
 def _activated(runs: Runs) -> Finding:
-    s = runs["run"].summary["setting"]
-    bound = s["m"] ** -0.01 + 2 * s["m"] * s["k"] * math.exp(-s["n"] / (9 * s["k"] * s["m"] ** 2))
-    return vacuous(
-        f"the stated failure probability is m^−0.01 + … = {bound:.3f}: anything is allowed", _rate(["A.12"], min(bound, 1.0))(runs)
-    )
+    spec = PropertiesSpec.of(runs["run"])
+    k, n, m = spec.law.k, spec.training.n, spec.training.m
+    bound = float(m) ** -0.01 + 2 * m * k * math.exp(-n / (9 * k * m**2))
+    why = f"the stated failure probability is m^−0.01 + … = {bound:.3f}: anything is allowed"
+    return vacuous(why, _rate(["A.12"], min(bound, 1.0))(runs))
 
 
 def _route(*keys: str) -> Judge:
@@ -67,10 +103,10 @@ def _route(*keys: str) -> Judge:
 def _first_step(name: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        table = run.summary["properties"]
-        shares = {"after": table[name]["mean"], "least": table[name]["min"]}
+        after = _values(run, name)
+        shares = {"after": _mean(after), "least": smallest(after[Draws.value])}
         if name == "B.1":
-            shares["before"] = table["B.1 before"]["mean"]
+            shares["before"] = _mean(_values(run, "B.1 before"))
         return explained(_rate([name], 0.0)(runs), activation=shares)
 
     return judge
@@ -94,58 +130,100 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-PA.6",
         "Proposition A.6",
-        "With probability 1 − δ seven properties hold: norms near √d, inner products small across clusters and near d inside them.",
+        "With probability 1 − δ seven properties hold: norms near √d, inner products small across "
+        "clusters and near d inside them.",
         A4,
         one_run("paper", "§6.1's values, property 6 for i ≠ j", START, _rate(SEVEN)),
         one_run("assumption", "d = k^10, n = k^7 at k = 3, property 6 for i ≠ j", START_DATA, _rate(SEVEN)),
-        one_run("literal", "the same with i = j allowed in property 6, as printed", START_DATA, _rate((*SEVEN, "A.6.literal.6"))),
+        one_run(
+            "literal",
+            "the same with i = j allowed in property 6, as printed",
+            START_DATA,
+            _rate((*SEVEN, "A.6.literal.6")),
+        ),
     ),
     claim(
         "FA-L5.1",
         "Lemma 5.1",
         "Weights are w(0) plus features with coefficients λ plus noises with coefficients σ, at every time.",
         (),
-        one_run("2-class", "coefficients by (2) and (3), weights rebuilt", ROUTES, _route("binary_decomposition")),
-        one_run("compact", "the rotated copy trains to the same weights as the data", ROUTES, _route("binary_rotated", "fine_rotated")),
+        one_run(
+            "2-class",
+            "coefficients by (2) and (3), weights rebuilt",
+            ROUTES,
+            _route(Routes.binary_decomposition),
+        ),
+        one_run(
+            "compact",
+            "the rotated copy trains to the same weights as the data",
+            ROUTES,
+            _route(Routes.binary_rotated, Routes.fine_rotated),
+        ),
     ),
     claim(
         "FA-L5.2",
         "Lemma 5.2, equations (2) and (3)",
         "λ and σ change by the loss derivatives of the points that activate the neuron.",
         (),
-        one_run("2-class", "against autograd descent", ROUTES, _route("binary_autograd", "binary_decomposition")),
-        one_run("k-class", "Corollary C.8, against autograd descent", ROUTES, _route("fine_autograd", "fine_decomposition")),
+        one_run(
+            "2-class",
+            "against autograd descent",
+            ROUTES,
+            _route(Routes.binary_autograd, Routes.binary_decomposition),
+        ),
+        one_run(
+            "k-class",
+            "Corollary C.8, against autograd descent",
+            ROUTES,
+            _route(Routes.fine_autograd, Routes.fine_decomposition),
+        ),
     ),
     claim(
         "FA-CB.4",
         "Corollary B.4, equation (4)",
         "λ_j/‖μ_j‖² is the sum of σ_i/‖ξ_i‖² over the cluster's points.",
         (),
-        one_run("2-class", "λ against the sum", ROUTES, _route("binary_marginal")),
-        one_run("k-class", "Corollary C.7", ROUTES, _route("fine_marginal")),
+        one_run("2-class", "λ against the sum", ROUTES, _route(Routes.binary_marginal)),
+        one_run("k-class", "Corollary C.7", ROUTES, _route(Routes.fine_marginal)),
     ),
     claim(
         "FA-LC.6",
         "Lemma C.6",
         "The weight decomposition for the k-class network.",
         (),
-        one_run("k-class", "coefficients by Corollary C.8, weights rebuilt", ROUTES, _route("fine_decomposition")),
+        one_run(
+            "k-class",
+            "coefficients by Corollary C.8, weights rebuilt",
+            ROUTES,
+            _route(Routes.fine_decomposition),
+        ),
     ),
     claim(
         "FA-LC.7",
         "Corollary C.7",
         "λ_j/‖μ_j‖² is the sum of σ_i/‖ξ_i‖² for the k-class network.",
         (),
-        one_run("k-class", "λ against the sum", ROUTES, _route("fine_marginal")),
+        one_run("k-class", "λ against the sum", ROUTES, _route(Routes.fine_marginal)),
     ),
     claim(
         "FA-LC.8",
         "Corollary C.8",
         "The coefficient updates of the k-class network.",
         (),
-        one_run("k-class", "against autograd descent", ROUTES, _route("fine_autograd", "fine_decomposition")),
+        one_run(
+            "k-class",
+            "against autograd descent",
+            ROUTES,
+            _route(Routes.fine_autograd, Routes.fine_decomposition),
+        ),
     ),
-    claim("FA-PA.10", "Proposition A.10", "Initial norms are near σ_w√d and initial biases at most 2σ_b√(2 ln m).", A4, *_both(_norms)),
+    claim(
+        "FA-PA.10",
+        "Proposition A.10",
+        "Initial norms are near σ_w√d and initial biases at most 2σ_b√(2 ln m).",
+        A4,
+        *_both(_norms),
+    ),
     claim(
         "FA-PA.12",
         "Proposition A.12",
@@ -153,8 +231,32 @@ CLAIMS: tuple[Claim, ...] = (
         A4,
         *_both(_activated),
     ),
-    claim("FA-PA.13", "Lemma A.13", "Initial pre-activations are at most η√d/(nm).", A4, *_both(_rate(["A.13"], 0.0))),
-    claim("FA-PA.14", "Lemma A.14", "Initial loss derivatives lie between 1/3 and 2/3.", A4, *_both(_rate(["A.14"], 0.0))),
-    claim("FA-LB.1", "Lemma B.1", "After one step every point activates all neurons of its class.", A4, *_both(_first_step("B.1"))),
-    claim("FA-LC.5", "Lemma C.5", "After one step every point activates all neurons of its cluster.", A4, *_both(_first_step("C.5"))),
+    claim(
+        "FA-PA.13",
+        "Lemma A.13",
+        "Initial pre-activations are at most η√d/(nm).",
+        A4,
+        *_both(_rate(["A.13"], 0.0)),
+    ),
+    claim(
+        "FA-PA.14",
+        "Lemma A.14",
+        "Initial loss derivatives lie between 1/3 and 2/3.",
+        A4,
+        *_both(_rate(["A.14"], 0.0)),
+    ),
+    claim(
+        "FA-LB.1",
+        "Lemma B.1",
+        "After one step every point activates all neurons of its class.",
+        A4,
+        *_both(_first_step("B.1")),
+    ),
+    claim(
+        "FA-LC.5",
+        "Lemma C.5",
+        "After one step every point activates all neurons of its cluster.",
+        A4,
+        *_both(_first_step("C.5")),
+    ),
 )

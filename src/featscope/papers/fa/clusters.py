@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from featscope.core.columns import Columns, column
 from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.health import Diverged
@@ -28,8 +30,62 @@ from featscope.nets.two_layer import TwoLayer
 R = TypeVar("R")
 
 
+class Course(Columns):
+    """One row for each seed and recorded step of a network's training.
+
+    Own means of the neuron's own class (k-class: cluster).
+    """
+
+    seed = column("the seed of data and initial weights")
+    step = column("t, steps of descent")
+    loss = column("mean training loss")
+    train = column("training accuracy")
+    margin_min = column("least margin of a training point")
+    margin_max = column("largest margin of a training point")
+    slope_ratio = column("largest ÷ least |ℓ'| of training points")
+    own_active = column("share of (point, own neuron) pairs with a pre-activation ≥ 0")
+    lambda_min = column("least λ of an own feature")
+    lambda_max = column("largest λ of an own feature")
+    lambda_mean = column("mean λ of own features")
+    lambda_ratio = column("lambda_max ÷ lambda_min; −1 where the least is not positive")
+    lambda_other = column("largest |λ| of another feature")
+    lambda_other_top = column("largest λ of another feature")
+    sigma_min = column("least σ of an own point")
+    sigma_max = column("largest σ of an own point")
+    sigma_other = column("largest |σ| of another point")
+    deviation = column("√d · ‖w_r − λ Σ μ_j/‖μ_j‖²‖ over own features, largest over neurons")
+    cosine_mean = column("mean cosine of a weight with an own feature")
+    cosine_min = column("least cosine of a weight with an own feature")
+    cosine_max = column("largest cosine of a weight with an own feature")
+    cosine_other_max = column("largest |cosine| of a weight with another feature")
+
+
+class BinaryCourse(Course):
+    """One row for each seed and recorded step of the 2-class network's training."""
+
+    bias = column("largest |b_r|")
+    other_active = column("share of (point, other class's neuron) pairs with a pre-activation ≥ 0")
+
+
+#: the parts that `train` writes
+COURSES: dict[str, type[Columns]] = {"binary": BinaryCourse, "fine": Course}
+
+
+def averaging_radius(law: ClusterLaw) -> float:
+    """2(1+c)√(d/k), at which Theorem 4.5's proof fools the 2-class network."""
+    return 2 * (1 + law.balance) * math.sqrt(law.d / law.k)
+
+
+def decoupling_radius(law: ClusterLaw) -> float:
+    """√d/10, within which Theorem 4.7's proof finds the read-out of the k-class network robust."""
+    return math.sqrt(law.d) / 10
+
+
 class Training(Value):
-    """Points n, neurons m a class (2-class net) and h a class (k-class net), learning rate, initial scales, steps; §6.1's values."""
+    """Points n, neurons m (2-class) and h (k-class) a class, learning rate, initial scales, steps.
+
+    The defaults are §6.1's values.
+    """
 
     n: int = Field(default=1000, ge=1)
     m: int = Field(default=5, ge=1)
@@ -57,7 +113,9 @@ class ClusterSpec(Spec):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         n, k = self.training.n, self.law.k
-        require(n >= k, "the training set needs a point for each cluster", f"n={n}, k={k}", "raise n to k or more")
+        require(
+            n >= k, "the training set needs a point for each cluster", f"n={n}, k={k}", "raise n to k or more"
+        )
         vectors, room = n + 2 * self.training.m + k * self.training.h, self.law.d - k
         require(
             not self.training.compact or vectors <= room,
@@ -82,7 +140,11 @@ class Trained:
     @property
     def binary(self) -> TwoLayer:
         """The 2-class network."""
-        return TwoLayer(self.binary_state.w, self.binary_state.b, two_layer.output_weights(self.training.m, self.drawn.features.dtype))
+        return TwoLayer(
+            self.binary_state.w,
+            self.binary_state.b,
+            two_layer.output_weights(self.training.m, self.drawn.features.dtype),
+        )
 
     @property
     def fine(self) -> MultiClass:
@@ -100,7 +162,7 @@ class Trained:
         return self.law.sample(n, stream(self.seed, "data", "test"), like.shape[1], like.dtype)
 
     def clean(self, batch: ClusterBatch) -> tuple[float, float]:
-        """Share of points with the right sign: 2-class network, read-out of the k-class network. sgn(0) = −1."""
+        """Share of points with the right sign, sgn(0) = −1: 2-class network, read-out of the k-class one."""
         f = two_layer.forward(self.binary, batch.x)
         g = multiclass.readout(multiclass.logits(self.fine, batch.x), self.law.signs(batch.x.dtype))
         return right(f, batch.y), right(g, batch.y)
@@ -111,30 +173,38 @@ def right(score: Tensor, y: Tensor) -> float:
     return float((torch.where(score > 0, 1.0, -1.0).to(y) == y).double().mean())
 
 
-def train(spec: Spec, law: ClusterLaw, training: Training, seed: int, folder: Folder | None, every: int, label: str = "") -> Trained:
-    """Train the 2-class and the k-class network on the same points; rows go to the parts `binary<label>-<seed>` and `fine<label>-<seed>`."""
+def train(
+    spec: Spec, law: ClusterLaw, training: Training, seed: int, folder: Folder | None, every: int
+) -> Trained:
+    """Train both networks on the same points; rows go to the parts `binary` and `fine` of the seed."""
     neurons, classes = 2 * training.m, law.k * training.h
     drawn = law.draw(training.n, neurons + classes, seed, compact=training.compact, dtype=spec.torch_dtype)
     watch = Watch(law, drawn.train)
     a = two_layer.output_weights(training.m, spec.torch_dtype)
-    first = start_binary(drawn.directions[:neurons], training.n, training.init_weight, training.init_bias, stream(seed, "init", "bias"))
+    first = start_binary(
+        drawn.directions[:neurons],
+        training.n,
+        training.init_weight,
+        training.init_bias,
+        stream(seed, "init", "bias"),
+    )
     second = start_fine(drawn.directions[neurons:], training.n, training.init_weight)
     eta, steps = training.learning_rate, training.steps
     binary = trajectory(
         binary_step(drawn.train, a, eta),
         first,
         steps,
-        lambda state, t: {"seed": float(seed), **watch.binary(state, a)},
+        lambda state, t: watch.binary(state, a),
         every,
-        keep=folder.part(f"binary{label}-{seed}") if folder else None,
+        keep=folder.part("binary", seed=seed) if folder else None,
     )
     fine = trajectory(
         fine_step(drawn.train, training.h, eta),
         second,
         steps,
-        lambda state, t: {"seed": float(seed), **watch.fine(state, training.h)},
+        lambda state, t: watch.fine(state, training.h),
         every,
-        keep=folder.part(f"fine{label}-{seed}") if folder else None,
+        keep=folder.part("fine", seed=seed) if folder else None,
     )
     for name, record in (("binary", binary), ("fine", fine)):
         record.healthy(f"{name} network, seed {seed}", "lower training.learning_rate")
@@ -142,7 +212,10 @@ def train(spec: Spec, law: ClusterLaw, training: Training, seed: int, folder: Fo
 
 
 def each_healthy(seeds: Sequence[int], measure: Callable[[int], R]) -> tuple[list[R], Json]:
-    """What ``measure`` gives for every seed whose training stays with the numbers, and a note of the seeds that did not; none left is an error."""
+    """What ``measure`` gives for every seed whose training stays with the numbers, and a note of the others.
+
+    No seed left is an error.
+    """
     found: list[R] = []
     lost: dict[str, str] = {}
     for seed in seeds:

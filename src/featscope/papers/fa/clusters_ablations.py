@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
+from torch import Tensor
 
-from featscope.core.store import Folder, Json
+from featscope.core.columns import Columns, column
+from featscope.core.store import Folder, Json, Part
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_step, start_binary
 from featscope.dynamics.cluster_observables import Watch, cosines, summarise_cosines
@@ -16,12 +18,15 @@ from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.clusters import ClusterLaw
 from featscope.nets import two_layer
 from featscope.nets.two_layer import TwoLayer
-from featscope.papers.fa.clusters import ClusterSpec, Training, each_healthy, right
+from featscope.papers.fa.clusters import BinaryCourse, ClusterSpec, Training, each_healthy, right
 from featscope.papers.fa.clusters_figures import QUICK
 
 
 class AblationSpec(ClusterSpec):
-    """The values of each sweep, in the paper's order; everything else is the baseline. float32, because n reaches 50 000."""
+    """The values of each sweep, in the paper's order; everything else is the baseline.
+
+    float32, because n reaches 50 000.
+    """
 
     profiles: ClassVar[dict[str, Overrides]] = {
         "quick": {**QUICK, "points": [200, 400, 1000], "rates": [0.1, 0.01, 0.001]},
@@ -37,11 +42,35 @@ class AblationSpec(ClusterSpec):
     every: int = Field(default=100, ge=1)
 
 
+class SweptCourse(BinaryCourse):
+    """One row for each setting, seed and recorded step.
+
+    A setting of several sweeps is trained in the first of them.
+    """
+
+    sweep = column("what varies")
+    at = column("its value")
+
+
+class SweptHeatMap(Columns):
+    """One row for each setting of each sweep and seed; the tensor `table` is the heat map."""
+
+    sweep = column("what varies")
+    at = column("its value")
+    seed = column("the seed")
+    mean = column("mean cosine of a neuron with a feature of its class")
+    min = column("least cosine of a neuron with a feature of its class")
+    max = column("largest cosine of a neuron with a feature of its class")
+    other_max = column("largest |cosine| of a neuron with a feature of the other class")
+    clean_test = column("test accuracy")
+    spread = column("standard deviation of the cosines of neurons with features of their class")
+
+
 def sweeps(spec: AblationSpec) -> dict[str, list[tuple[float, ClusterLaw, Training]]]:
     """Sweep name → (value, law, training), in the order of Figures 5 to 9."""
     law, base = spec.law, spec.training
     return {
-        "points": [(v, law, base.replace(n=v)) for v in spec.points],
+        "points": [(float(v), law, base.replace(n=v)) for v in spec.points],
         "rate": [(v, law, base.replace(learning_rate=v)) for v in spec.rates],
         "init": [(v, law, base.replace(init_weight=v, init_bias=v)) for v in spec.inits],
         "snr": [(v, law.replace(alpha=v * law.sigma), base) for v in spec.ratios],
@@ -49,55 +78,74 @@ def sweeps(spec: AblationSpec) -> dict[str, list[tuple[float, ClusterLaw, Traini
     }
 
 
-def _one(spec: AblationSpec, law: ClusterLaw, training: Training, seed: int, folder: Folder, name: str) -> Json:
+class HeatMap(NamedTuple):
+    """A trained 2-class network's heat map and its row."""
+
+    row: dict[str, float]
+    table: Tensor
+
+
+def _one(spec: AblationSpec, law: ClusterLaw, training: Training, part: Part, seed: int) -> HeatMap:
     """Train the 2-class network once and read its heat map off."""
     drawn = law.draw(training.n, 2 * training.m, seed, compact=training.compact, dtype=spec.torch_dtype)
     a = two_layer.output_weights(training.m, spec.torch_dtype)
-    start = start_binary(drawn.directions, training.n, training.init_weight, training.init_bias, stream(seed, "init", "bias"))
+    bias = stream(seed, "init", "bias")
+    start = start_binary(drawn.directions, training.n, training.init_weight, training.init_bias, bias)
     watch = Watch(law, drawn.train)
-    label = f"{name}-{seed}"
     done = trajectory(
         binary_step(drawn.train, a, training.learning_rate),
         start,
         training.steps,
-        lambda state, t: {"seed": float(seed), **watch.binary(state, a)},
-        max(spec.every, 1),
-        keep=folder.part(f"run-{label}"),
+        lambda state, t: watch.binary(state, a),
+        spec.every,
+        keep=part,
     )
-    done.healthy(f"{name}, seed {seed}", "lower training.learning_rate")
+    done.healthy(part.key, "lower training.learning_rate")
     table = cosines(drawn.features, done.state.w)
     same = (law.signs(a.dtype)[:, None] * a[None, :]) > 0
-    test = law.sample(spec.test_points, stream(seed, "data", "test"), drawn.features.shape[1], spec.torch_dtype)
+    width = drawn.features.shape[1]
+    test = law.sample(spec.test_points, stream(seed, "data", "test"), width, spec.torch_dtype)
     clean = right(two_layer.forward(TwoLayer(done.state.w, done.state.b, a), test.x), test.y)
-    facts = {**summarise_cosines(table, same), "clean_test": clean, "spread": float(table[same].std())}
-    folder.add(f"table-{label}", [{"seed": seed, "setting": name, **facts}], {"table": table})
-    return facts
+    return HeatMap(
+        {**summarise_cosines(table, same), "clean_test": clean, "spread": float(table[same].std())}, table
+    )
 
 
 def run_ablations(spec: AblationSpec, folder: Folder) -> Json:
-    """All sweeps; settings that occur in several of them are run once."""
-    known: dict[str, Json] = {}
-    names: dict[str, str] = {}
+    """All sweeps; settings that occur in several of them are trained once."""
+    known: dict[tuple[ClusterLaw, Training], Settled] = {}
     summary: dict[str, list[Json]] = {}
     for sweep, settings in sweeps(spec).items():
-        lines = []
-        for value, law, training in settings:
-            key = law.model_dump_json() + training.model_dump_json()
-            name = names.setdefault(key, f"{sweep}-{value:g}")
-            if name not in known:
-                known[name] = _settle(spec, law, training, folder, name)
-            lines.append({"value": value, "setting": name, **known[name]})
-        summary[sweep] = lines
+        summary[sweep] = []
+        for at, law, training in settings:
+            folder.conditions(law.check(training.hyper), sweep=sweep, at=at)
+            if (law, training) not in known:
+                known[law, training] = _settle(spec, law, training, folder, sweep, at)
+            maps, lost = known[law, training]
+            for seed, found in maps.items():
+                folder.add("table", [found.row], {"table": found.table}, sweep=sweep, at=at, seed=seed)
+            summary[sweep].append({"value": at, **_average([found.row for found in maps.values()]), **lost})
     return {"sweeps": summary, "order": list(summary)}
 
 
-def _settle(spec: AblationSpec, law: ClusterLaw, training: Training, folder: Folder, name: str) -> Json:
-    """The means of one setting over its healthy seeds."""
-    rows, lost = each_healthy(spec.seeds, lambda seed: _one(spec, law, training, seed, folder, name))
-    return {**_average(rows), **lost}
+#: heat maps by seed, and a note of the seeds that diverged
+Settled = tuple[dict[int, HeatMap], Json]
 
 
-def _average(rows: Sequence[Json]) -> Json:
+def _settle(
+    spec: AblationSpec, law: ClusterLaw, training: Training, folder: Folder, sweep: str, at: float
+) -> Settled:
+    """One setting over its healthy seeds."""
+
+    def measure(seed: int) -> tuple[int, HeatMap]:
+        part = folder.part("training", sweep=sweep, at=at, seed=seed)
+        return seed, _one(spec, law, training, part, seed)
+
+    found, lost = each_healthy(spec.seeds, measure)
+    return dict(found), lost
+
+
+def _average(rows: Sequence[dict[str, float]]) -> Json:
     return {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
 
 
@@ -105,9 +153,12 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-ablations",
         "fa",
-        "Figures 5 to 9: the heat map of the 2-class network as n, η, σ_w, the signal-to-noise ratio and the cosine vary",
+        "Figures 5 to 9: the heat map of the 2-class network as n, η, σ_w, the signal-to-noise "
+        "ratio and the cosine vary",
         AblationSpec,
         run_ablations,
         {"quick": "3 s", "cpu": "40 s", "paper": "6 min"},
+        revision=2,
+        columns={"training": SweptCourse, "table": SweptHeatMap},
     ),
 )

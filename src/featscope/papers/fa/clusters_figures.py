@@ -1,4 +1,4 @@
-"""FA's Figures 2 (a, b) and 3 (left): which features the two networks learn, and how far their points are from the boundary."""
+"""FA's Figures 2 (a, b) and 3 (left): features that networks learn, and distances to the boundary."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from featscope.attacks.minimal import Found, MinimalPGD, binary_objective, own_loss_objective, readout_objective
+from featscope.attacks.minimal import (
+    Found,
+    MinimalPGD,
+    binary_objective,
+    own_loss_objective,
+    readout_objective,
+)
 from featscope.attacks.readout_certificate import certified_radii
 from featscope.attacks.two_layer_radius import Radii, exact_radii
-from featscope.core.conditions import unmet
+from featscope.core.columns import Columns, column
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_observables import cosines, summarise_cosines
@@ -20,7 +26,7 @@ from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.clusters import ClusterBatch
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import in_span, span
-from featscope.papers.fa.clusters import ClusterSpec, Trained, each_healthy, train
+from featscope.papers.fa.clusters import COURSES, ClusterSpec, Trained, each_healthy, train
 from featscope.papers.fa.sphere_gap import sphere_gap
 
 QUICK: Overrides = {"d": 300, "n": 200, "learning_rate": 0.01, "seeds": [0], "test_points": 60}
@@ -34,15 +40,87 @@ class Fig2Spec(ClusterSpec):
     every: int = 1
 
 
+class HeatMaps(Columns):
+    """One row a seed: both trained networks on test points, and the heat maps in a few numbers.
+
+    The heat maps themselves are the tensors `binary` and `fine`.
+    """
+
+    seed = column("the seed")
+    clean_binary = column("test accuracy of the 2-class network")
+    clean_fine = column("test accuracy of the k-class network's read-out")
+    sphere_bound = column("proved bound of inf_C sup |C f_FA − f| on the sphere ‖x‖ = √d")
+    sphere_found = column("what a search finds of it")
+    binary_mean = column("mean cosine of a neuron with a feature of its class")
+    binary_min = column("least cosine of a neuron with a feature of its class")
+    binary_max = column("largest cosine of a neuron with a feature of its class")
+    binary_other_max = column("largest |cosine| of a neuron with a feature of the other class")
+    fine_mean = column("mean cosine of a class's mean weight with its feature")
+    fine_min = column("least cosine of a class's mean weight with its feature")
+    fine_max = column("largest cosine of a class's mean weight with its feature")
+    fine_other_max = column("largest |cosine| of a class's mean weight with another feature")
+
+
 class Fig3Spec(ClusterSpec):
     """§6.1's setting, attacked: radii of the curve, and steps, restarts and rounds of the attacks."""
 
-    profiles: ClassVar[dict[str, Overrides]] = {"quick": {**QUICK, "attack_steps": 20, "restarts": 2}, "paper": {"test_points": 1000}}
+    profiles: ClassVar[dict[str, Overrides]] = {
+        "quick": {**QUICK, "attack_steps": 20, "restarts": 2},
+        "paper": {"test_points": 1000},
+    }
     radii: tuple[float, ...] = tuple(float(r) for r in range(0, 57, 1))
     attack_steps: int = Field(default=60, ge=1)
     restarts: int = Field(default=5, ge=1)
     rounds: int = Field(default=10, ge=1)
     kept_points: int = Field(default=50, ge=1)
+
+
+class Attacks(Columns):
+    """What tells how far a point is from the boundary, network by network."""
+
+    binary_exact = column("2-class network, exact")
+    binary_own_loss = column(
+        "2-class network, PGD; its own loss and its margin have the same normalised gradient"
+    )
+    fine_readout = column("k-class network, PGD on the read-out")
+    fine_own_loss = column("k-class network, PGD on its own loss, every iterate counted and shortened")
+    fine_own_loss_last = column("k-class network, PGD on its own loss, last iterate only")
+    fine_certified = column("k-class network, certified")
+
+
+class PointRadii(Attacks):
+    """One row for each seed and test point: its radii, at most 4√d; tensors prove the exact ones."""
+
+    seed = column("the seed")
+    point = column("index of the test point")
+    y = column("its label ±1")
+
+
+class Curve(Attacks):
+    """One row for each seed and radius: the shares of test points whose radius is larger."""
+
+    seed = column("the seed")
+    radius = column("ℓ2 radius")
+
+
+class Fig3BySeed(Columns):
+    """One row a seed: accuracies, medians over test points, and how tight the bounds are."""
+
+    seed = column("the seed")
+    clean_binary = column("test accuracy of the 2-class network")
+    clean_fine = column("test accuracy of the k-class network's read-out")
+    programmes = column("quadratic programmes solved for the exact radii")
+    gap = column("largest relative gap of an exact radius")
+    median_exact = column("median exact radius, 2-class")
+    median_attack = column("median attacked radius, 2-class")
+    least_attack_over_exact = column("least attacked ÷ exact radius; below 1 would refute one of them")
+    median_readout = column("median radius of PGD on the read-out, k-class")
+    median_own_loss = column("median radius of PGD on the own loss, k-class")
+    median_own_loss_last = column("median radius of PGD on the own loss, last iterate only, k-class")
+    median_certified = column("median certified radius, k-class")
+    certified_above_attacked = column(
+        "share of points whose certified radius is above an attacked one; must be 0"
+    )
 
 
 def tables(done: Trained) -> tuple[Tensor, Tensor]:
@@ -59,6 +137,7 @@ def class_block(done: Trained) -> Tensor:
 
 def run_fig2(spec: Fig2Spec, folder: Folder) -> Json:
     """Train both networks for each seed and read the heat maps off."""
+    folder.conditions(spec.law.check(spec.training.hyper))
 
     def measure(seed: int) -> dict[str, Any]:
         done = train(spec, spec.law, spec.training, seed, folder, spec.every)
@@ -66,16 +145,17 @@ def run_fig2(spec: Fig2Spec, folder: Folder) -> Json:
         clean = done.clean(done.test(spec.test_points))
         inside = summarise_cosines(binary, class_block(done))
         diagonal = summarise_cosines(fine, torch.eye(spec.law.k, dtype=torch.bool))
-        row = {"seed": seed, "clean_binary": clean[0], "clean_fine": clean[1]}
+        row = {"clean_binary": clean[0], "clean_fine": clean[1]}
         scale = float(done.watch.binary(done.binary_state, done.binary.a)["lambda_mean"])
         above, found = sphere_gap(done.binary, spec.law, scale, done.drawn.features, stream(seed, "sphere"))
         row |= {"sphere_bound": above, "sphere_found": found}
-        row |= {f"binary_{key}": value for key, value in inside.items()} | {f"fine_{key}": value for key, value in diagonal.items()}
-        folder.add(f"table-{seed}", [row], {"binary": binary, "fine": fine})
+        row |= {f"binary_{key}": value for key, value in inside.items()}
+        row |= {f"fine_{key}": value for key, value in diagonal.items()}
+        folder.add("table", [row], {"binary": binary, "fine": fine}, seed=seed)
         return row
 
     per_seed, lost = each_healthy(spec.seeds, measure)
-    return {**fig2_summary(per_seed), **lost, "unmet": unmet(spec.law.check(spec.training.hyper))}
+    return {**fig2_summary(per_seed), **lost}
 
 
 def fig2_summary(rows: Sequence[dict[str, Any]]) -> Json:
@@ -112,12 +192,18 @@ def attack_all(spec: Fig3Spec, done: Trained, batch: ClusterBatch) -> tuple[Radi
     small, points, _ = in_span(done.binary, batch.x)
     binary: Found = pgd(binary_objective(small, batch.y), points, rng)
     basis = span(done.fine.w)
-    net, inner, signs = MultiClass(done.fine.w @ basis.mT, done.fine.h), batch.x @ basis.mT, spec.law.signs(batch.x.dtype)
+    net, inner, signs = (
+        MultiClass(done.fine.w @ basis.mT, done.fine.h),
+        batch.x @ basis.mT,
+        spec.law.signs(batch.x.dtype),
+    )
     readout = pgd(readout_objective(net, signs, batch.y), inner, rng)
     own = pgd(own_loss_objective(net, signs, batch.y, batch.cluster), inner, rng)
     plain = MinimalPGD(spec.attack_steps, 1, spec.rounds, reach, last_only=True)
     last = plain(own_loss_objective(net, signs, batch.y, batch.cluster), inner, rng)
-    lower = certified_radii(net, signs, inner, batch.y, batch.cluster, torch.minimum(readout.radius, own.radius))
+    lower = certified_radii(
+        net, signs, inner, batch.y, batch.cluster, torch.minimum(readout.radius, own.radius)
+    )
     found = {
         "binary_exact": exact.lower,
         "binary_own_loss": binary.radius,
@@ -129,14 +215,17 @@ def attack_all(spec: Fig3Spec, done: Trained, batch: ClusterBatch) -> tuple[Radi
     return exact, found
 
 
-def curve(radii: Tensor, at: Sequence[float]) -> list[float]:
-    """Share of examples whose radius exceeds each value."""
-    return [float((radii > r).double().mean()) for r in at]
+def curve(found: dict[str, Tensor], at: Sequence[float]) -> list[dict[str, float]]:
+    """For each value the shares of examples whose radii exceed it."""
+    return [
+        {"radius": r} | {key: float((radii > r).double().mean()) for key, radii in found.items()} for r in at
+    ]
 
 
 def run_fig3(spec: Fig3Spec, folder: Folder) -> Json:
     """Train, then find every test point's radius; the curves are counts of radii."""
-    curves: dict[str, list[list[float]]] = {}
+    folder.conditions(spec.law.check(spec.training.hyper))
+    curves: list[list[dict[str, float]]] = []
 
     def measure(seed: int) -> Json:
         done = train(spec, spec.law, spec.training, seed, folder, spec.every)
@@ -144,24 +233,31 @@ def run_fig3(spec: Fig3Spec, folder: Folder) -> Json:
         exact, found = attack_all(spec, done, batch)
         cap = 4.0 * float(spec.law.d) ** 0.5
         rows = [
-            {"seed": seed, "point": i, "y": float(batch.y[i]), **{key: min(float(value[i]), cap) for key, value in found.items()}}
+            {
+                "point": i,
+                "y": float(batch.y[i]),
+                **{key: min(float(value[i]), cap) for key, value in found.items()},
+            }
             for i in range(spec.test_points)
         ]
-        folder.add(f"radii-{seed}", rows, _evidence(done, batch, exact, spec.kept_points))
-        for key, value in found.items():
-            curves.setdefault(key, []).append(curve(value, spec.radii))
-        return _facts(seed, exact, found, done.clean(batch))
+        folder.add("radii", rows, _evidence(done, batch, exact, spec.kept_points), seed=seed)
+        curves.append(curve(found, spec.radii))
+        folder.add("curve", curves[-1], seed=seed)
+        facts = _facts(exact, found, done.clean(batch))
+        folder.add("by_seed", [facts], seed=seed)
+        return {"seed": seed, **facts}
 
     facts, lost = each_healthy(spec.seeds, measure)
-    mean = {key: [sum(column) / len(column) for column in zip(*lines)] for key, lines in curves.items()}
+    mean = {
+        key: [sum(row[key] for row in rows) / len(rows) for rows in zip(*curves)] for key in Attacks.all()
+    }
     return {
         "radii": list(spec.radii),
         "binary": {"exact": mean["binary_exact"], "own_loss": mean["binary_own_loss"]},
         "fine": {key: mean[f"fine_{key}"] for key in ("own_loss", "readout", "certified", "own_loss_last")},
         "by_seed": facts,
         **lost,
-        "unmet": unmet(spec.law.check(spec.training.hyper)),
-        "note": "on the 2-class network the margin and the own loss have the same normalised gradient: own_loss is both attacks",
+        "note": "margin and own loss of the 2-class network have one normalised gradient: own_loss is both",
     }
 
 
@@ -181,12 +277,11 @@ def _evidence(done: Trained, batch: ClusterBatch, exact: Radii, keep: int) -> di
     }
 
 
-def _facts(seed: int, exact: Radii, found: dict[str, Tensor], clean: tuple[float, float]) -> Json:
+def _facts(exact: Radii, found: dict[str, Tensor], clean: tuple[float, float]) -> Json:
     good = exact.correct & (exact.lower > 0)
     ratio = found["binary_own_loss"][good] / exact.lower[good]
     attacked = torch.minimum(found["fine_readout"], found["fine_own_loss"])
     return {
-        "seed": seed,
         "clean_binary": clean[0],
         "clean_fine": clean[1],
         "programmes": exact.solved,
@@ -206,10 +301,13 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-fig2",
         "fa",
-        "Figure 2 (a, b): cosine of every feature with every neuron, trained with 2-class and with 10-class labels",
+        "Figure 2 (a, b): cosine of every feature with every neuron, trained with 2-class and with "
+        "10-class labels",
         Fig2Spec,
         run_fig2,
         {"quick": "2 s", "cpu": "10 s", "paper": "10 s"},
+        revision=2,
+        columns={**COURSES, "table": HeatMaps},
     ),
     Experiment(
         "clusters-fig3",
@@ -218,5 +316,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         Fig3Spec,
         run_fig3,
         {"quick": "3 s", "cpu": "25 s", "paper": "45 s"},
+        revision=2,
+        columns={**COURSES, "radii": PointRadii, "curve": Curve, "by_seed": Fig3BySeed},
     ),
 )

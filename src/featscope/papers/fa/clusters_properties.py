@@ -1,17 +1,27 @@
-"""Properties that hold before training and at its first step: Proposition A.6, A.10 to A.14, Lemmas B.1 and C.5, drawn again and again."""
+"""Properties before training and at its first step, drawn again and again: A.6, A.10 to A.14, B.1 and C.5."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
-from featscope.core.conditions import Condition, above, below, unmet
-from featscope.core.store import Folder, Json
+from featscope.core.columns import Columns, column
+from featscope.core.conditions import Condition, above, below
+from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
-from featscope.dynamics.cluster_descent import Descent, binary_step, fine_step, hidden, start_binary, start_fine
+from featscope.dynamics.cluster_descent import (
+    Descent,
+    binary_step,
+    fine_step,
+    hidden,
+    start_binary,
+    start_fine,
+)
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.cluster_properties import cross_bound, failure_bound, properties
 from featscope.laws.clusters import ClusterLaw, Draw
@@ -20,10 +30,10 @@ from featscope.papers.fa.clusters import ClusterSpec
 
 
 class PropertiesSpec(ClusterSpec):
-    """How many training sets are drawn; 73 draws without a failure bound the failure rate by 5 %. Seed s starts at draw s·draws.
+    """How many training sets are drawn; 73 draws without a failure bound the failure rate by 5 %.
 
-    Without ``data`` the training set's own properties (A.6), which cost most and do not depend on the initialisation, are left out and
-    twice as many draws are made.
+    Seed s starts at draw s·draws. Without ``data`` the training set's own properties (A.6), which cost most
+    and do not depend on the initialisation, are left out and twice as many draws are made.
     """
 
     profiles: ClassVar[dict[str, Overrides]] = {
@@ -35,7 +45,28 @@ class PropertiesSpec(ClusterSpec):
     data: bool = True
 
 
-def initial(law: ClusterLaw, drawn: Draw, start: Descent, m: int, eta: float, scales: tuple[float, float]) -> list[Condition]:
+class Draws(Columns):
+    """One row for each draw of a training set with initial weights, and property."""
+
+    seed = column("the seed; it begins at draw seed × draws")
+    draw = column("number of the draw")
+    property = column("the property's number in the paper")
+    value = column("what was found")
+    bound = column("what it is held to")
+    met = column("whether the property holds on this draw")
+    text = column("the property in words")
+
+
+class Stated(Columns):
+    """One row: what Proposition A.6 states at this setting."""
+
+    failure_probability = column("δ, the probability with which some property may fail")
+    cross_bound = column("Δ, the bound of inner products across clusters")
+
+
+def initial(
+    law: ClusterLaw, drawn: Draw, start: Descent, m: int, eta: float, scales: tuple[float, float]
+) -> list[Condition]:
     """A.10, A.12, A.13 and A.14 on one draw."""
     d, k, n = law.d, law.k, drawn.train.x.shape[0]
     a = two_layer.output_weights(m, start.w.dtype)
@@ -47,15 +78,34 @@ def initial(law: ClusterLaw, drawn: Draw, start: Descent, m: int, eta: float, sc
     weight, bias = scales
     # ln m is 0 at m = 1: the bound is then 0 and the property fails, as printed.
     return [
-        below("A.10 w", "| ‖w(0)‖/σ_w − √d | ≤ 2 ln d", float((norms / weight - math.sqrt(d)).abs().max()), 2 * math.log(d)),
-        below("A.10 b", "|b(0)| ≤ 2σ_b √(2 ln m)", float(start.b.abs().max()), 2 * bias * math.sqrt(2 * math.log(m))),
-        above("A.12", "points of a cluster that activate a neuron ≥ n/(3km²)", float(active.min()), n / (3 * k * m * m)),
+        below(
+            "A.10 w",
+            "| ‖w(0)‖/σ_w − √d | ≤ 2 ln d",
+            float((norms / weight - math.sqrt(d)).abs().max()),
+            2 * math.log(d),
+        ),
+        below(
+            "A.10 b",
+            "|b(0)| ≤ 2σ_b √(2 ln m)",
+            float(start.b.abs().max()),
+            2 * bias * math.sqrt(2 * math.log(m)),
+        ),
+        above(
+            "A.12",
+            "points of a cluster that activate a neuron ≥ n/(3km²)",
+            float(active.min()),
+            n / (3 * k * m * m),
+        ),
         below("A.13", "|⟨w(0), x_i⟩ + b(0)| ≤ η√d/(nm)", float(z.abs().max()), eta * math.sqrt(d) / (n * m)),
-        below("A.14", "1/3 ≤ −ℓ' ≤ 2/3 at the start: |−ℓ' − 1/2| ≤ 1/6", float((slope - 0.5).abs().max()), 1 / 6),
+        below(
+            "A.14", "1/3 ≤ −ℓ' ≤ 2/3 at the start: |−ℓ' − 1/2| ≤ 1/6", float((slope - 0.5).abs().max()), 1 / 6
+        ),
     ]
 
 
-def first_step(law: ClusterLaw, drawn: Draw, binary: Descent, fine: Descent, m: int, h: int, eta: float) -> list[Condition]:
+def first_step(
+    law: ClusterLaw, drawn: Draw, binary: Descent, fine: Descent, m: int, h: int, eta: float
+) -> list[Condition]:
     """Lemmas B.1 and C.5: after one step every point activates all neurons of its class (of its cluster)."""
     train = drawn.train
     a = two_layer.output_weights(m, binary.w.dtype)
@@ -77,33 +127,51 @@ def first_step(law: ClusterLaw, drawn: Draw, binary: Descent, fine: Descent, m: 
 def run_properties(spec: PropertiesSpec, folder: Folder) -> Json:
     """Draw, measure, count."""
     law, t = spec.law, spec.training
-    rows: list[Json] = []
-    draws = spec.draws if spec.data else 2 * spec.draws
+    folder.conditions(law.check(t.hyper))
+    stated = {"failure_probability": failure_bound(law, t.n), "cross_bound": cross_bound(law.d)}
+    folder.add("stated", [stated])
+    rows: Rows = []
     for seed in spec.seeds:
-        for index in range(draws):
-            number = seed * draws + index
-            drawn = law.draw(t.n, 2 * t.m + law.k * t.h, number, compact=t.compact, dtype=spec.torch_dtype)
-            binary = start_binary(drawn.directions[: 2 * t.m], t.n, t.init_weight, t.init_bias, stream(number, "init", "bias"))
-            fine = start_fine(drawn.directions[2 * t.m :], t.n, t.init_weight)
-            found = [("A.6." + c.name, c) for c in properties(law, drawn.train, distinct=True)] if spec.data else []
-            found += [("A.6.literal." + c.name, c) for c in properties_six(law, drawn)]
-            found += [(c.name, c) for c in initial(law, drawn, binary, t.m, t.learning_rate, (t.init_weight, t.init_bias))]
-            found += [(c.name, c) for c in first_step(law, drawn, binary, fine, t.m, t.h, t.learning_rate)]
-            rows += [
-                {"draw": number, "property": name, "value": c.value, "bound": c.bound, "met": c.met, "text": c.text} for name, c in found
-            ]
-            folder.progress.report("draws", index + 1, draws, {})
-    folder.add("draws", rows)
+        rows += folder.once("draws", partial(_draws, spec, seed, folder), seed=seed).rows
     names = list(dict.fromkeys(row["property"] for row in rows))
     table = {name: _count([row for row in rows if row["property"] == name]) for name in names}
-    return {
-        "properties": table,
-        "draws": len(rows) // len(names),
-        "failure_bound": failure_bound(law, t.n),
-        "delta": cross_bound(law.d),
-        "unmet": unmet(law.check(t.hyper)),
-        "setting": {"k": law.k, "d": law.d, "n": t.n, "m": t.m, "learning_rate": t.learning_rate, "init_weight": t.init_weight},
-    }
+    return {"properties": table, "draws": len(rows) // len(names), **stated}
+
+
+def _draws(spec: PropertiesSpec, seed: int, folder: Folder) -> tuple[Rows, dict[str, Tensor]]:
+    """All draws of one seed."""
+    draws = spec.draws if spec.data else 2 * spec.draws
+    rows: Rows = []
+    for index in range(draws):
+        number = seed * draws + index
+        found = _look(spec, number)
+        rows += [
+            {
+                "draw": number,
+                "property": name,
+                "value": c.value,
+                "bound": c.bound,
+                "met": c.met,
+                "text": c.text,
+            }
+            for name, c in found
+        ]
+        folder.progress.report("draws", index + 1, draws, {})
+    return rows, {}
+
+
+def _look(spec: PropertiesSpec, number: int) -> list[tuple[str, Condition]]:
+    """Every property, by name, on one draw."""
+    law, t = spec.law, spec.training
+    drawn = law.draw(t.n, 2 * t.m + law.k * t.h, number, compact=t.compact, dtype=spec.torch_dtype)
+    first, second = drawn.directions[: 2 * t.m], drawn.directions[2 * t.m :]
+    binary = start_binary(first, t.n, t.init_weight, t.init_bias, stream(number, "init", "bias"))
+    fine = start_fine(second, t.n, t.init_weight)
+    found = [("A.6." + c.name, c) for c in properties(law, drawn.train, distinct=True)] if spec.data else []
+    found += [("A.6.literal." + c.name, c) for c in properties_six(law, drawn)]
+    scales = (t.init_weight, t.init_bias)
+    found += [(c.name, c) for c in initial(law, drawn, binary, t.m, t.learning_rate, scales)]
+    return found + [(c.name, c) for c in first_step(law, drawn, binary, fine, t.m, t.h, t.learning_rate)]
 
 
 def properties_six(law: ClusterLaw, drawn: Draw) -> list[Condition]:
@@ -129,9 +197,12 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-properties",
         "fa",
-        "Propositions A.6 to A.14 and Lemmas B.1, C.5: failure rates over fresh training sets and initialisations",
+        "Propositions A.6 to A.14 and Lemmas B.1, C.5: failure rates over fresh training sets and "
+        "initialisations",
         PropertiesSpec,
         run_properties,
         {"quick": "2 s", "cpu": "20 s", "paper": "1 min"},
+        revision=2,
+        columns={"draws": Draws, "stated": Stated},
     ),
 )

@@ -1,4 +1,4 @@
-"""How far a trained 2-class network is from a multiple of the averaging network on the sphere ‖x‖ = √d (FA Theorem 4.6)."""
+"""How far a 2-class network is from a multiple of the averaging one on the sphere ‖x‖ = √d (Theorem 4.6)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from featscope.laws.clusters import ClusterLaw
 from featscope.nets.two_layer import TwoLayer, averaging, input_gradient, span
 
 
-def sphere_gap(net: TwoLayer, law: ClusterLaw, scale: float, features: Tensor, rng: torch.Generator) -> tuple[float, float]:
-    """Bounds of inf_C sup_{‖x‖=√d} |C f_FA(x) − f(x)|: from above by the proof's route at C = λ/d, from below by a search.
+def sphere_gap(
+    net: TwoLayer, law: ClusterLaw, scale: float, features: Tensor, rng: torch.Generator
+) -> tuple[float, float]:
+    """Bounds of inf_C sup_{‖x‖=√d} |C f_FA(x) − f(x)|: above by the proof at C = λ/d, below by a search.
 
     Above: ReLU is 1-Lipschitz, so each neuron contributes at most |a_r| (√d ‖w_r − (λ/d) Σ_{J_s} μ‖ + |b_r|).
-    Below: points found by ascent of the gap for some C stay fixed, and the smallest of their largest gaps over a grid of C is taken;
-    between grid points the gap of a point is convex in C, so a fine grid loses little, and no more than that is claimed of it.
+    Below: points found by ascent of the gap for some C stay fixed, and the smallest of their largest gaps
+    over a grid of C is taken; between grid points the gap of a point is convex in C, so a fine grid loses
+    little, and no more than that is claimed of it.
     """
     signs, root = law.signs(features.dtype), math.sqrt(law.d)
     ideal = averaging(features, signs)
@@ -32,7 +35,15 @@ def sphere_gap(net: TwoLayer, law: ClusterLaw, scale: float, features: Tensor, r
     return above, min(float((c * g - f).abs().max()) for c in grid)
 
 
-def _worst(net: TwoLayer, ideal: TwoLayer, c: float, root: float, rng: torch.Generator, starts: int = 64, steps: int = 80) -> Tensor:
+def _worst(
+    net: TwoLayer,
+    ideal: TwoLayer,
+    c: float,
+    root: float,
+    rng: torch.Generator,
+    starts: int = 64,
+    steps: int = 80,
+) -> Tensor:
     """Ascend |C f_FA − f| on the sphere from random starts and from the weights' own directions."""
     size = net.w.shape[1]
     random = torch.randn(starts, size, generator=rng, dtype=torch.float64).to(net.w)
