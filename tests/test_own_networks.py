@@ -44,7 +44,10 @@ def test_the_readme_runs_as_printed(capsys, tmp_path, monkeypatch):
     assert names["run"].settings.seeds == (0, 1)
     assert printed[0].split() == ["claim", "reading", "verdict", "value", "bound"]
     assert len(printed) == 1 + len(names["ledger"]) + 3
-    assert {path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()} >= {"patch-fig3", "patch-minima"}
+    assert {path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()} >= {
+        "patch-fig3",
+        "patch-minima",
+    }
 
 
 def test_every_link_of_the_readme_leads_somewhere():
