@@ -13,11 +13,12 @@ reproduce: $(VENV)/ready
 test: lint types unit
 
 lint: $(VENV)/ready-dev
-	$(BIN)/ruff check src tests tools
-	$(BIN)/ruff format --check src tests tools
+	$(BIN)/ruff check src tests tools examples
+	$(BIN)/ruff format --check src tests tools examples
 
 types: $(VENV)/ready-dev
 	$(BIN)/mypy
+	$(BIN)/mypy --strict examples/own_law.py examples/own_claim/own_claim.py
 
 unit: $(VENV)/ready-dev
 	$(BIN)/pytest -n 2

@@ -8,7 +8,7 @@ import pytest
 
 import featscope
 
-ROOT = Path(__file__).parent.parent
+ROOT = next(path for path in Path(__file__).parents if (path / "pyproject.toml").exists())
 PACKAGE = Path(featscope.__file__).parent
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 FOLDERS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())

@@ -15,7 +15,7 @@ import torch
 import featscope as fs
 from featscope.experiments import registry
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = next(path / "examples" for path in Path(__file__).parents if (path / "pyproject.toml").exists())
 ROOM = EXAMPLES / "own_claim"
 
 

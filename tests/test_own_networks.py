@@ -12,7 +12,7 @@ from featscope.core.errors import BadInput
 from featscope.features.invert import InversionSpec, invert
 from featscope.nets.classifier import Representation
 
-ROOT = Path(__file__).parent.parent
+ROOT = next(path for path in Path(__file__).parents if (path / "pyproject.toml").exists())
 
 
 def printed_code(page: str) -> str:
