@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from featscope.cli import main as cli
 
+from featscope.cli import main as cli
 from featscope.experiments import runner
 from featscope.experiments.run import find_runs
 
