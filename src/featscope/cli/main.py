@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -29,7 +29,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-VERBS = {"list": list_, "run": run, "check": check, "report": report, "bench": bench}
+VERBS: dict[str, Callable[..., None]] = {
+    "list": list_,
+    "run": run,
+    "check": check,
+    "report": report,
+    "bench": bench,
+}
 for name, verb in VERBS.items():
     app.command(name)(verb)
 app.add_typer(data.app, name="data")
