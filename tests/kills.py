@@ -23,8 +23,8 @@ import numpy as np
 import torch
 
 import image_files as files
-from featscope import cli
 from featscope.claims.registry import claims
+from featscope.cli import main as cli
 from featscope.core import store as stores
 from featscope.dynamics import image_training as epochs
 from featscope.dynamics import trajectory
