@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs
 
-.PHONY: reproduce test test-faults lint types unit mutate clean
+.PHONY: reproduce test test-faults test-wheel lint types unit mutate clean
 
 reproduce: $(VENV)/ready
 	$(BIN)/featscope check --profile cpu --out $(OUT)
@@ -13,11 +13,12 @@ reproduce: $(VENV)/ready
 test: lint types unit
 
 lint: $(VENV)/ready-dev
-	$(BIN)/ruff check src tests tools
-	$(BIN)/ruff format --check src tests tools
+	$(BIN)/ruff check src tests tools examples
+	$(BIN)/ruff format --check src tests tools examples
 
 types: $(VENV)/ready-dev
 	$(BIN)/mypy
+	$(BIN)/mypy --strict examples/own_law.py examples/own_claim/own_claim.py
 
 unit: $(VENV)/ready-dev
 	$(BIN)/pytest -n 2
@@ -34,6 +35,15 @@ mutate: $(VENV)/ready-dev
 test-faults: $(VENV)/ready-dev
 	FEATSCOPE_FAULTS=20 $(BIN)/pytest -rP tests/test_faults.py
 
+# The package as others get it: the wheel in a fresh environment, away from the sources; examples/own_claim is installed beside it, and is seen.
+WHEEL := .wheel
+test-wheel:
+	rm -rf $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)/env
+	$(WHEEL)/env/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w $(WHEEL) . ./examples/own_claim
+	$(WHEEL)/env/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(WHEEL)/*.whl
+	cd $(WHEEL) && env -u PYTHONPATH env/bin/python ../tools/try_wheel.py
+
 # A new environment takes pip from the interpreter that made it; constraints.txt keeps torch at the tested build.
 $(VENV)/ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -45,4 +55,4 @@ $(VENV)/ready-dev: $(VENV)/ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mutate .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(WHEEL) .mutate .mypy_cache .ruff_cache .pytest_cache .hypothesis

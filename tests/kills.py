@@ -23,8 +23,8 @@ import numpy as np
 import torch
 
 import image_files as files
-from featscope import cli
 from featscope.claims.registry import claims
+from featscope.cli import main as cli
 from featscope.core import store as stores
 from featscope.dynamics import image_training as epochs
 from featscope.dynamics import trajectory
@@ -71,7 +71,7 @@ class Scenario:
 
 def runs_in(folder: Path) -> object:
     found = {}
-    for run in stores.find_runs(folder):
+    for run in stores.find_stored(folder):
         tensors = {name: hashlib.sha256(t.numpy().tobytes()).hexdigest() for name, t in sorted(run.tensors.items())}
         found[f"{run.experiment}/{run.path.name}"] = [run.rows.rows(), run.rows.columns, run.summary, tensors, run.manifest["finished"]]
     left = [path.name for path in folder.rglob("*") if path.name.endswith((".partial", ".old", ".new", ".lock"))]
@@ -167,7 +167,7 @@ def reporting(folder: Path) -> Scenario:
 
     def before(runs: Path) -> None:
         shutil.copytree(made, runs, dirs_exist_ok=True)
-        for run in stores.find_runs(runs):
+        for run in stores.find_stored(runs):
             shutil.rmtree(run.path / "figures")
 
     return Scenario(lambda runs: ["report", str(runs), "--out", str(runs / "page.html")], page_in, before)

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from featscope.cli.main.main import main as cli
 
-from featscope.core.store import find_runs
+from featscope.cli import main as cli
+from featscope.experiments import runner
+from featscope.experiments.run import find_runs
 
 BAD = [
     ["run", "patch-fig3", "--set", "eps=-1"],
@@ -126,13 +127,13 @@ def test_a_full_disk_and_an_interrupt_are_told_in_one_line(capsys: pytest.Captur
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cli.specs, "run", full)
+    monkeypatch.setattr(runner, "run", full)
     assert cli.invoke(["run", "patch-minima"]) == 2
     assert "no space" in capsys.readouterr().err
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.specs, "run", stopped)
+    monkeypatch.setattr(runner, "run", stopped)
     assert cli.invoke(["run", "patch-minima"]) == 130
     assert "goes on from there" in capsys.readouterr().err

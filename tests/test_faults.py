@@ -22,16 +22,19 @@ from torch import Tensor
 import image_files as files
 from featscope.claims import ledger
 from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
-from featscope.cli import invoke
+from featscope.cli.main import invoke
 from featscope.core import store as stores
-from featscope.core.store import Folder, Part, Run, Store, find_runs
+from featscope.core.store import Folder, Part, Store
 from featscope.dynamics import trajectory as loop
-from featscope.dynamics.trajectory import trajectory
+from featscope.dynamics.trajectory import by_seed, trajectory
+from featscope.experiments import runner
 from featscope.experiments import spec as specs
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.registry import experiments
+from featscope.experiments.run import Run, find_runs
+from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images import datasets
 from featscope.images.catalogue import DATASETS, MNIST
-from featscope.report.figures import FIGURES
+from featscope.papers import at
 
 TRIALS = int(os.environ.get("FEATSCOPE_FAULTS", "0"))
 #: the short form takes the commands that exchange something finished, two kills each
@@ -59,7 +62,7 @@ def toy(spec: Spec, folder: Folder) -> dict[str, object]:
     """A part that is resumed, and one that is made in one go and not read again."""
     start = Point(torch.ones(2, dtype=torch.float64))
     part = folder.part("walk")
-    done = trajectory(lambda s, t: Point(s.x * 1.5), start, 4, lambda s, t: {"value": s.x}, runs=[0, 1], keep=part)
+    done = trajectory(lambda s, t: Point(s.x * 1.5), start, 4, lambda s, t: {"value": s.x}, runs=by_seed([0, 1]), keep=part)
     folder.add("extra", [{"a": 1.0}], {"t": torch.arange(3)})
     return {"last": done.rows[-1]["value"]}
 
@@ -69,8 +72,8 @@ TOY = Experiment("toy", "at", "a toy", Spec, toy, {})
 
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(EXPERIMENTS, "toy", TOY)
-    monkeypatch.setitem(FIGURES, "toy", {"nothing": lambda run: Figure(figsize=(1, 1))})
+    monkeypatch.setitem(experiments(), "toy", TOY)
+    monkeypatch.setitem(at.FIGURES, "toy", {"nothing": lambda run: Figure(figsize=(1, 1))})
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1.0)
 
 
@@ -168,8 +171,8 @@ def test_a_forced_run_that_is_killed_at_any_moment_leaves_a_finished_one(whole: 
         raise AssertionError("made again")
 
     expected, store = content(whole), Store(whole.path.parent.parent)
-    for _ in until_done(lambda: specs.run(TOY, Spec(), store, force=True)):
-        kept = specs.run(Experiment("toy", "at", "a toy", Spec, never, {}), Spec(), store)
+    for _ in until_done(lambda: runner.run(Request(TOY, Spec()), store, force=True)):
+        kept = runner.run(Request(Experiment("toy", "at", "a toy", Spec, never, {}), Spec()), store)
         assert content(kept) == expected
         assert [p.name for p in kept.path.parent.iterdir() if p.name.endswith(".old")] == []
         assert not (kept.path / "parts").exists()
@@ -303,7 +306,7 @@ def test_a_damaged_part_of_an_unfinished_run_is_made_again(whole: Run, tmp_path:
     tried = 0
     for damaged in truncations(folder.partial, tmp_path / "spare"):
         tried += 1
-        assert content(specs.run(TOY, Spec(), store)) == content(whole), damaged
+        assert content(runner.run(Request(TOY, Spec()), store)) == content(whole), damaged
         shutil.rmtree(folder.place)
     assert tried >= 18
 
@@ -311,7 +314,7 @@ def test_a_damaged_part_of_an_unfinished_run_is_made_again(whole: Run, tmp_path:
 def test_a_damaged_run_among_others_is_named_by_its_own_folder(whole: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`report` cannot make it again; its advice must not be to delete what is whole."""
     root = tmp_path / "whole"
-    specs.run(TOY, Spec(seeds=(5,)), Store(root))
+    runner.run(Request(TOY, Spec(seeds=(5,))), Store(root))
     shutil.copytree(root, tmp_path / "spare")
     for name in ("spec.json", "summary.json", "manifest.json", "rows.parquet"):
         (whole.path / name).write_bytes((whole.path / name).read_bytes()[:9])
@@ -339,7 +342,7 @@ def test_a_truncated_figure_is_drawn_again(whole: Run, tmp_path: Path) -> None:
 
 def test_a_damaged_ledger_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     reading = Reading("r", "reads", {"run": Need("toy")}, lambda runs: Finding(Verdict.HOLDS, 1.0, 2.0))
-    monkeypatch.setattr(ledger, "CLAIMS", {"X": Claim("X", "at", "ref", "text", (), (reading,))})
+    monkeypatch.setattr(ledger, "all_claims", lambda: {"X": Claim("X", "at", "ref", "text", (), (reading,))})
     check = ["check", "-p", "quick", "-j", "1", "--out", str(tmp_path)]
     assert invoke(check) == 0
     path = tmp_path / "ledger.json"
@@ -394,10 +397,10 @@ def test_a_worker_that_is_killed_is_one_line(tmp_path: Path, monkeypatch: pytest
         def __exit__(self, *_: object) -> None: ...
 
         def submit(self, *_: object) -> object:
-            raise ledger.BrokenProcessPool("terminated abruptly")
+            raise runner.BrokenProcessPool("terminated abruptly")
 
         def shutdown(self, **_: object) -> None: ...
 
-    monkeypatch.setattr(ledger, "ProcessPoolExecutor", Broken)
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", Broken)
     assert invoke(["check", "CG-LA.1", "CG-T5.3", "-p", "quick", "-j", "2", "--out", str(tmp_path)]) == 2
     assert "worker process was killed" in one_line(capsys)

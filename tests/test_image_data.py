@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from featscope.cli.main.main import invoke
 from hypothesis import given
 from hypothesis import strategies as st
 
 import image_files as files
+from featscope.cli.main import invoke
 from featscope.core.errors import BadInput, FeatscopeError
 from featscope.images import data_folder as shelf
 from featscope.images import datasets, formats, sources

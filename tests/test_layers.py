@@ -22,8 +22,10 @@ LAYERS = [
     "plots",
     "papers",
     "report",
+    "front",
     "bench",
     "cli",
+    "__main__",
 ]
 MODULES = sorted(ROOT.rglob("*.py"))
 

@@ -1,7 +1,8 @@
-"""The page about one's own network runs as it is printed, and a foreign network's layers are what its submodules return."""
+"""The page about one's own network and the README run as they are printed, and a foreign network's layers are what its submodules return."""
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,18 +12,48 @@ from featscope.core.errors import BadInput
 from featscope.features.invert import InversionSpec, invert
 from featscope.nets.classifier import Representation
 
-PAGE = Path(__file__).parent.parent / "docs" / "own-networks.md"
+ROOT = next(path for path in Path(__file__).parents if (path / "pyproject.toml").exists())
+
+
+def printed_code(page: str) -> str:
+    """All Python that a page prints, as one program."""
+    return "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL))
+
+
+def run_as_printed(page: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    torch.manual_seed(0)
+    exec(compile(printed_code(page), page, "exec"), names)
+    return names
 
 
 def test_the_page_runs_as_printed(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    torch.manual_seed(0)
-    names = {}
-    exec(compile(code, str(PAGE), "exec"), names)
-    assert len(capsys.readouterr().out.splitlines()) == 4
+    names = run_as_printed("docs/own-networks.md")
+    assert len(capsys.readouterr().out.splitlines()) == 3 + 1 + 1 + 1
     assert 0 <= names["found"].accuracy <= 1
-    assert list(names["curve"].accuracy) == sorted(names["curve"].accuracy, reverse=True)
+    assert names["found"].trusted
+    assert names["curve"].accuracy == sorted(names["curve"].accuracy, reverse=True)
     assert bool((names["shape"].change[1] >= names["shape"].change[0]).all())
+
+
+def test_the_readme_runs_as_printed(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run_as_printed("README.md")
+    printed = capsys.readouterr().out.splitlines()
+    assert names["run"].settings.law.d == 200
+    assert names["run"].settings.seeds == (0, 1)
+    assert printed[0].split() == ["claim", "reading", "verdict", "value", "bound"]
+    assert len(printed) == 1 + len(names["ledger"]) + 3
+    assert {path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()} >= {
+        "patch-fig3",
+        "patch-minima",
+    }
+
+
+def test_every_link_of_the_readme_leads_somewhere():
+    links = re.findall(r"\]\((?!http)([^)#]+)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 class Foreign(nn.Module):

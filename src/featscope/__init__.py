@@ -2,9 +2,9 @@
 
     import featscope as fs
 
-    run = fs.run("patch-fig3", profile="quick", eps=0.5, d=200, seeds=5)   # finished, or found
-    fs.check("AT-P3.2", profile="quick")                                   # its readings with verdicts
-    fs.robustness(model, x, y, eps=8 / 255)                                # any torch classifier
+    run = fs.run("patch-fig3", profile="quick", out="runs", eps=0.5, d=200, seeds=5)   # finished, or found
+    fs.check("AT-P3.2", profile="quick", out="runs")                                   # its readings with verdicts
+    fs.robustness(model, x, y, eps=8 / 255)                                            # any torch classifier
 
 Every name is imported when it is first used: `import featscope` itself loads neither torch nor anything else heavy.
 """
@@ -12,7 +12,6 @@ Every name is imported when it is first used: `import featscope` itself loads ne
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -48,6 +47,8 @@ __all__ = [
     "stream",
 ]
 
+#: what type checkers take for true; `typing` itself would be most of the cost of this import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from featscope.attacks.threat import Threat
     from featscope.core.errors import BadInput
@@ -56,12 +57,12 @@ if TYPE_CHECKING:
     from featscope.laws.clusters import ClusterLaw
     from featscope.laws.patches import PatchLaw
     from featscope.laws.signal import SignalLaw
+else:
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _DOORS:
-        raise AttributeError(f"module 'featscope' has no attribute {name!r}")
-    return getattr(import_module(_DOORS[name]), name)
+    def __getattr__(name: str) -> object:
+        if name not in _DOORS:
+            raise AttributeError(f"module 'featscope' has no attribute {name!r}")
+        return getattr(import_module(_DOORS[name]), name)
 
 
 def __dir__() -> list[str]:

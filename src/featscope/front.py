@@ -1,19 +1,19 @@
-"""The front door: what a Python user calls. Each function is a few lines over the package; its docstring's example is run by the tests."""
+"""The front door: what a Python user calls. Each function is a few lines over the package, and its example is run by the tests."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import torch
 from torch import Tensor
 
-from featscope.attacks.suite import assess, assess_curve, ensemble
+from featscope.attacks.suite import assess_curve, usual_attacks
 from featscope.attacks.threat import Threat
 from featscope.claims import ledger
+from featscope.claims.registry import claim
 from featscope.claims.registry import claims as all_claims
 from featscope.core.errors import require, require_at_least
 from featscope.core.linearise import Model
@@ -32,149 +32,186 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Shown(list[T], Generic[T]):
-    """A list that shows itself as a table, in a terminal and in a notebook."""
+def _html_table(lines: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str:
+    titles = "".join(f"<th>{html.escape(title)}</th>" for title in head)
+    rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in lines]
+    return "<table>" + "".join(f"<tr>{row}</tr>" for row in ([titles] if head else []) + rows) + "</table>"
 
-    def __init__(self, items: Sequence[T], columns: Mapping[str, Sequence[str]]) -> None:
+
+class Listing(list[T], Generic[T]):
+    """A list that shows itself as a table, in a terminal and in a notebook; ``columns`` say what of an item is shown."""
+
+    def __init__(self, items: Sequence[T], columns: Mapping[str, Callable[[T], str]]) -> None:
         super().__init__(items)
         self._columns = dict(columns)
 
-    def _lines(self) -> Iterator[tuple[str, ...]]:
-        yield tuple(self._columns)
-        yield from zip(*self._columns.values(), strict=True)
+    def _lines(self) -> list[list[str]]:
+        return [[cell(item) for cell in self._columns.values()] for item in self]
 
     def __repr__(self) -> str:
-        lines = list(self._lines())
-        widths = [max(len(line[i]) for line in lines) for i in range(len(self._columns))]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+        lines = [list(self._columns), *self._lines()]
+        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+        padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines)
+        return "\n".join("  ".join(line).rstrip() for line in padded)
 
     def _repr_html_(self) -> str:
-        head, *body = self._lines()
-        cells = ["<tr>" + "".join(f"<th>{html.escape(name)}</th>" for name in head) + "</tr>"]
-        cells += ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in body]
-        return f"<table>{''.join(cells)}</table>"
+        return _html_table(self._lines(), list(self._columns))
 
 
-@dataclass(frozen=True)
+def _short(value: object, most: int = 120) -> str:
+    """A value as a cell of a table holds it."""
+    if value is None:
+        return ""
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+@dataclass(frozen=True, repr=False)
 class FinishedRun(Run):
-    """A finished run: ``settings``, ``summary``, ``rows`` (a polars frame), ``tensors``, ``figures()``."""
+    """A finished run: ``settings``, ``summary``, ``rows`` (a polars frame), ``part(name)``, ``tensors``, ``figures()``."""
 
     def figures(self) -> dict[str, Figure]:
         """The run's figures by name, drawn now (matplotlib)."""
         return figures(self)
 
+    def _key_numbers(
+        self, body: Mapping[str, Any] | None = None, prefix: str = ""
+    ) -> Iterator[tuple[str, str]]:
+        for key, value in (self.summary if body is None else body).items():
+            if isinstance(value, Mapping):
+                yield from self._key_numbers(value, f"{prefix}{key}.")
+            else:
+                yield f"{prefix}{key}", _short(value)
+
     def __repr__(self) -> str:
-        keys = ", ".join(list(self.summary)[:6])
-        return f"run of {self.experiment} in {self.path}\n{self.rows.height} rows; summary: {keys}"
+        keys = ", ".join(self.summary)
+        return f"run of {self.experiment} in {self.path}\n{self.rows.height} rows; summary: {_short(keys)}"
 
     def _repr_html_(self) -> str:
-        lines = [f"<tr><th>{html.escape(key)}</th><td>{html.escape(_short(value))}</td></tr>" for key, value in self.summary.items()]
-        return f"<p>{html.escape(self.experiment)} in {html.escape(str(self.path))}</p><table>{''.join(lines)}</table>"
-
-
-def _short(value: object, most: int = 120) -> str:
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
+        place = html.escape(f"{self.experiment} in {self.path}, {self.rows.height} rows")
+        return f"<p>{place}</p>{_html_table(list(self._key_numbers()))}"
 
 
 def run(
-    name: str, *, profile: str = "cpu", out: str | Path = "runs", seeds: int | None = None, force: bool = False, **settings: Any
+    name: str,
+    *,
+    profile: str = "cpu",
+    out: str | Path = "runs",
+    seeds: int | Sequence[int] | None = None,
+    force: bool = False,
+    **settings: Any,
 ) -> FinishedRun:
-    """Run an experiment, or find its finished run; settings are the keys of ``featscope run --set`` (``law.d`` may be written ``law__d``).
+    """Run an experiment, or find its finished run below ``out``.
+
+    ``settings`` are those of ``featscope run --set``; a key with levels, such as law.d, is written ``law__d`` where
+    ``d`` alone is not enough. ``seeds`` is how many, 0 … N−1, or which. ``force`` runs it again.
 
     >>> import featscope as fs
-    >>> done = fs.run("signal-lemmas", profile="quick", out=folder)
-    >>> done.experiment, done.rows.height > 0
-    ('signal-lemmas', True)
+    >>> run = fs.run("signal-lemmas", profile="quick", out=folder, rates=[0.1, 1.0])
+    >>> run.settings.rates, run.summary["A.1"] < 1, run.rows.height > 0
+    ((0.1, 1.0), True, True)
     """
     changes = {key.replace("__", "."): value for key, value in settings.items()}
+    if isinstance(seeds, int):
+        seeds = range(require_at_least("seeds", seeds, 1))
     if seeds is not None:
-        changes["seeds"] = list(range(require_at_least("seeds", seeds, 1)))
-    return FinishedRun(runner.run(request(experiment(name), profile, changes), Store(Path(out)), force=force).path)
+        changes["seeds"] = list(seeds)
+    return FinishedRun(
+        runner.run(request(experiment(name), profile, changes), Store(Path(out)), force=force).path
+    )
 
 
 def check(
-    *ids: str, paper: str | None = None, profile: str = "cpu", out: str | Path = "runs", images: bool = False, jobs: int = 1
-) -> Shown[ledger.Line]:
-    """Judge claims, running what they need; without ids all on synthetic data. A list of lines that shows itself as a table.
+    *ids: str,
+    paper: str | None = None,
+    profile: str = "cpu",
+    out: str | Path = "runs",
+    images: bool = False,
+    jobs: int = 1,
+) -> Listing[ledger.Line]:
+    """Judge claims, running what they need and is not below ``out``: one line for each reading, shown as a table.
+
+    Without ids: all claims on synthetic data, of one ``paper`` if named, with ``images`` also those whose data is there.
+    A line has ``verdict``, ``value``, ``bound`` and ``evidence``.
 
     >>> import featscope as fs
     >>> [line.verdict for line in fs.check("CG-LA.1", profile="quick", out=folder)]
     ['HOLDS']
     """
+    require_at_least("jobs", jobs, 1)
     lines = list(ledger.check(ledger.select(ids, paper, images), profile, Store(Path(out)), jobs=jobs))
-    columns = {
-        "claim": [line.id for line in lines],
-        "reading": [line.reading for line in lines],
-        "verdict": [line.verdict for line in lines],
-        "value": [_number(line.value) for line in lines],
-        "bound": [_number(line.bound) for line in lines],
+    columns: dict[str, Callable[[ledger.Line], str]] = {
+        "claim": lambda line: line.id,
+        "reading": lambda line: line.reading,
+        "verdict": lambda line: line.verdict,
+        "value": lambda line: _short(line.value),
+        "bound": lambda line: _short(line.bound),
     }
-    return Shown(lines, columns)
+    return Listing(lines, columns)
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
-
-
-def experiments() -> Shown[str]:
+def experiments() -> Listing[str]:
     """The names of all experiments, shown with what each is about.
 
     >>> import featscope as fs
     >>> "patch-fig3" in fs.experiments()
     True
     """
-    plans = list(all_experiments().values())
-    columns = {"experiment": [p.name for p in plans], "paper": [p.paper for p in plans], "shows": [p.shows for p in plans]}
-    return Shown([plan.name for plan in plans], columns)
+    columns: dict[str, Callable[[str], str]] = {
+        "experiment": str,
+        "paper": lambda name: experiment(name).paper,
+        "shows": lambda name: experiment(name).shows,
+    }
+    return Listing(list(all_experiments()), columns)
 
 
-def claims() -> Shown[str]:
+def claims() -> Listing[str]:
     """The ids of all claims, shown with their statements.
 
     >>> import featscope as fs
     >>> "AT-T4.4" in fs.claims()
     True
     """
-    stated = list(all_claims().values())
-    columns = {"claim": [c.id for c in stated], "reference": [c.reference for c in stated], "statement": [c.statement for c in stated]}
-    return Shown([claim.id for claim in stated], columns)
+    columns: dict[str, Callable[[str], str]] = {
+        "claim": str,
+        "reference": lambda name: claim(name).reference,
+        "statement": lambda name: claim(name).statement,
+    }
+    return Listing(list(all_claims()), columns)
 
 
-@dataclass(frozen=True)
-class Robustness:
-    """Robust accuracy at one radius: no attack of the ensemble fooled these examples. An upper bound; ``warnings`` say what speaks against it."""
-
-    eps: float
-    norm: str
-    accuracy: float
-    interval: Interval
-    clean: float
-    warnings: list[str]
-    delta: Tensor = field(repr=False)
-    robust: Tensor = field(repr=False)
-
-    @property
-    def trusted(self) -> bool:
-        """Whether nothing speaks against the number."""
-        return not self.warnings
-
-    def __repr__(self) -> str:
-        first = f"robust accuracy at most {self.accuracy:.1%} ({self.interval.low:.1%} to {self.interval.high:.1%}) at {self.norm} radius {self.eps:.4g}"
-        return "\n".join([first, f"clean accuracy {self.clean:.1%} of {len(self.robust)} examples", _doubts(self.warnings)])
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RobustnessCurve:
-    """Robust accuracy over ascending radii, each against the whole ensemble; ``fooled_at`` is the first radius at which each example fell (∞: none)."""
+    """Robust accuracy over ascending radii, each against the whole ensemble: upper bounds with their intervals.
+
+    ``fooled_at`` is the first radius at which each example fell (0: at once, ∞: none) and ``delta`` what fooled it;
+    ``warnings`` say what speaks against the numbers.
+    """
 
     radii: list[float]
     norm: str
-    accuracy: list[float]
-    interval: list[Interval]
-    clean: float
-    warnings: list[str]
-    fooled_at: Tensor = field(repr=False)
+    fooled_at: Tensor
+    delta: Tensor
+    warnings: list[str] = field(default_factory=list)
+
+    def robust(self, radius: float) -> Tensor:
+        """Which examples withstood every attack at a radius of the list."""
+        return self.fooled_at > radius
+
+    @property
+    def accuracy(self) -> list[float]:
+        """The share of robust examples at each radius."""
+        return [_share(self.robust(radius)) for radius in self.radii]
+
+    @property
+    def interval(self) -> list[Interval]:
+        """The interval of each share (Wilson, 95 %): the examples are a sample."""
+        return [_interval(self.robust(radius)) for radius in self.radii]
+
+    @property
+    def clean(self) -> float:
+        """Accuracy without an attack."""
+        return _share(self.robust(0.0))
 
     @property
     def trusted(self) -> bool:
@@ -182,44 +219,63 @@ class RobustnessCurve:
         return not self.warnings
 
     def __repr__(self) -> str:
-        ends = f"{self.accuracy[0]:.1%} at {self.radii[0]:.4g}, {self.accuracy[-1]:.1%} at {self.radii[-1]:.4g}"
-        first = f"robust accuracy over {len(self.radii)} {self.norm} radii: at most {ends}"
-        return "\n".join([first, f"clean accuracy {self.clean:.1%} of {len(self.fooled_at)} examples", _doubts(self.warnings)])
+        points = ", ".join(
+            f"{share:.1%} at {eps:.4g}" for eps, share in zip(self.radii, self.accuracy, strict=True)
+        )
+        return f"robust accuracy ({self.norm}): at most {points}\n" + _told(
+            self.clean, self.fooled_at, self.warnings
+        )
 
 
-def _doubts(warnings: Sequence[str]) -> str:
-    return "not to be trusted: " + "; ".join(warnings) if warnings else "nothing speaks against it"
+@dataclass(frozen=True, repr=False)
+class Robustness:
+    """Robust accuracy at one radius: the share of examples that no attack of the ensemble fooled, an upper bound.
+
+    ``robust`` says which they are, ``delta`` holds the perturbations, ``warnings`` say what speaks against the number.
+    """
+
+    eps: float
+    norm: str
+    clean: float
+    robust: Tensor
+    delta: Tensor
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def accuracy(self) -> float:
+        """The share of robust examples."""
+        return _share(self.robust)
+
+    @property
+    def interval(self) -> Interval:
+        """The interval of the share (Wilson, 95 %): the examples are a sample."""
+        return _interval(self.robust)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing speaks against the number."""
+        return not self.warnings
+
+    def __repr__(self) -> str:
+        spread = f"{self.interval.low:.1%} to {self.interval.high:.1%}"
+        first = f"robust accuracy at most {self.accuracy:.1%} ({spread}) at {self.norm} radius {self.eps:.4g}"
+        return f"{first}\n" + _told(self.clean, self.robust, self.warnings)
 
 
-def _proportion(right: Tensor) -> Interval:
+def _share(right: Tensor) -> float:
+    return float(right.double().mean())
+
+
+def _interval(right: Tensor) -> Interval:
     return wilson(int(right.sum()), len(right))
 
 
-def robustness(
-    model: Model,
-    x: Tensor,
-    y: Tensor,
-    eps: float,
-    *,
-    norm: str = "Linf",
-    bounds: tuple[float, float] | None = (0.0, 1.0),
-    steps: int = 50,
-    seed: int = 0,
-    batch: int = 250,
-) -> Robustness:
-    """Robust accuracy of any torch classifier (logits out) at one radius, against the ensemble, with an interval and warnings.
-
-    >>> import torch, featscope as fs
-    >>> x = torch.tensor([[0.9, 0.5], [0.1, 0.5], [0.45, 0.5]])
-    >>> model = lambda x: torch.stack([x[:, 0] - 0.5, 0.5 - x[:, 0]], 1)
-    >>> fs.robustness(model, x, torch.tensor([0, 1, 1]), eps=0.1).robust.tolist()
-    [True, True, False]
-    """
-    threat = Threat(norm, eps, event=x.dim() - 1, bounds=bounds)
-    found = assess(model, x, y, threat, _attacks(x, steps), seed, batch)
-    right = found.evaluation.robust
-    clean = float(found.evaluation.clean.double().mean())
-    return Robustness(eps, norm, found.accuracy, _proportion(right), clean, found.warnings, found.evaluation.delta, right)
+def _told(clean: float, examples: Tensor, warnings: Sequence[str]) -> str:
+    """The second and the third line of a result."""
+    doubts = (
+        "not to be trusted: " + "; ".join(warnings) if warnings else "trusted: no check speaks against it"
+    )
+    return f"clean accuracy {clean:.1%} of {len(examples)} examples\n{doubts}"
 
 
 def robustness_curve(
@@ -234,31 +290,49 @@ def robustness_curve(
     seed: int = 0,
     batch: int = 250,
 ) -> RobustnessCurve:
-    """The same over ascending radii, with the same attacks and checks at each.
+    """Robust accuracy of any torch classifier over ascending radii; arguments and checks are those of ``robustness``.
 
     >>> import torch, featscope as fs
     >>> x = torch.tensor([[0.9, 0.5], [0.1, 0.5], [0.45, 0.5]])
     >>> model = lambda x: torch.stack([x[:, 0] - 0.5, 0.5 - x[:, 0]], 1)
-    >>> fs.robustness_curve(model, x, torch.tensor([0, 1, 1]), radii=[0.01, 0.1, 0.45]).accuracy
-    [1.0, 0.6666666666666666, 0.0]
+    >>> curve = fs.robustness_curve(model, x, torch.tensor([0, 1, 1]), radii=[0.01, 0.1, 0.45])
+    >>> [round(share, 2) for share in curve.accuracy]
+    [1.0, 0.67, 0.0]
     """
-    require(len(radii) > 0, "a curve needs radii", "radii=[]", "give at least one")
-    threat = Threat(norm, max(radii), event=x.dim() - 1, bounds=bounds)
-    found = assess_curve(model, x, y, threat, list(radii), _attacks(x, steps), seed, batch)
-    right = [found.fooled_at > radius for radius in radii]
-    clean = float((found.fooled_at > 0).double().mean())
-    return RobustnessCurve(
-        list(radii),
-        norm,
-        [float(r.double().mean()) for r in right],
-        [_proportion(r) for r in right],
-        clean,
-        found.warnings,
-        found.fooled_at,
+    require(
+        isinstance(x, Tensor), "images must be a torch tensor", type(x).__name__, "use torch.as_tensor(x)"
     )
+    require(len(radii) > 0, "a curve needs radii", "radii=[]", "give at least one")
+    attacks, doubts = usual_attacks(x, require_at_least("steps", steps, 1))
+    threat = Threat(norm, max(radii), event=x.dim() - 1, bounds=bounds)
+    found = assess_curve(model, x, y, threat, list(radii), attacks, seed, require_at_least("batch", batch, 1))
+    return RobustnessCurve(list(radii), norm, found.fooled_at, found.delta, doubts + found.warnings)
 
 
-def _attacks(x: Tensor, steps: int) -> list[Any] | None:
-    require_at_least("steps", steps, 1)
-    require(isinstance(x, torch.Tensor), "examples must be a torch tensor", type(x).__name__, "use torch.as_tensor(x)")
-    return ensemble(steps) if x.dim() == 4 else None
+def robustness(
+    model: Model,
+    x: Tensor,
+    y: Tensor,
+    eps: float,
+    *,
+    norm: str = "Linf",
+    bounds: tuple[float, float] | None = (0.0, 1.0),
+    steps: int = 50,
+    seed: int = 0,
+    batch: int = 250,
+) -> Robustness:
+    """Robust accuracy of any torch classifier (images in, logits out) within a radius, with interval and warnings.
+
+    The attacks: PGD, adaptive PGD on two losses, PGD at every wrong class, and on images a search without gradients,
+    each of ``steps`` steps. ``bounds`` are those of the inputs, None for none; ``norm`` is Linf or L2.
+
+    >>> import torch, featscope as fs
+    >>> x = torch.tensor([[0.9, 0.5], [0.1, 0.5], [0.45, 0.5]])
+    >>> model = lambda x: torch.stack([x[:, 0] - 0.5, 0.5 - x[:, 0]], 1)
+    >>> found = fs.robustness(model, x, torch.tensor([0, 1, 1]), eps=0.1)
+    >>> found.clean, found.robust.tolist()
+    (1.0, [True, True, False])
+    """
+    options: dict[str, Any] = {"norm": norm, "bounds": bounds, "steps": steps, "seed": seed, "batch": batch}
+    curve = robustness_curve(model, x, y, [eps], **options)
+    return Robustness(eps, norm, curve.clean, curve.robust(eps), curve.delta, curve.warnings)

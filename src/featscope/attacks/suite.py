@@ -128,7 +128,7 @@ def assess_curve(
     """Robust accuracy over radii against all attacks, in batches. A network that can be folded is searched as its folded copy and judged as itself."""
     require_ascending(radii)
     model, y = admit(model, x, y, threat)
-    chosen, warnings = _chosen(attacks, x)
+    chosen, warnings = usual_attacks(x) if attacks is None else (list(attacks), [])
     warnings += preflight(model, x[:batch], y[:batch], threat, chosen)
     searched, folded = fast_copy(model, x, fast)
     found, dropped = search(
@@ -140,13 +140,11 @@ def assess_curve(
     return replace(curve, warnings=warnings, folded=folded)
 
 
-def _chosen(attacks: Sequence[Attack] | None, x: Tensor) -> tuple[list[Attack], list[str]]:
-    """The attacks, and a warning where the search without gradients has no images to draw squares on."""
-    if attacks is not None:
-        return list(attacks), []
+def usual_attacks(x: Tensor, steps: int = 50) -> tuple[list[Attack], list[str]]:
+    """The ensemble, and a warning where the search without gradients has no images to draw squares on."""
     if x.dim() == 4:
-        return ensemble(), []
-    return ensemble()[:-1], ["no search without gradients: squares are drawn on images (N, C, H, W)"]
+        return ensemble(steps), []
+    return ensemble(steps)[:-1], ["no search without gradients: squares are drawn on images (N, C, H, W)"]
 
 
 def _quick(attacks: Sequence[Attack]) -> list[Attack]:

@@ -22,6 +22,12 @@ class Threat:
 
     ``event`` is how many trailing axes make one example, ``support`` a 0/1 tensor that broadcasts to an example, ``basis`` orthonormal rows that span
     what the last axis may move in (ℓ2 only: other norms do not fit a rotated subspace).
+
+    >>> import torch, featscope as fs
+    >>> threat = fs.Threat("Linf", 0.1, event=1, bounds=(0.0, 1.0))
+    >>> x = torch.tensor([[0.5, 0.95]])
+    >>> (x + threat.project(torch.tensor([[0.3, 0.3]]), x)).tolist()
+    [[0.6000000238418579, 1.0]]
     """
 
     norm: str

@@ -1,4 +1,4 @@
-"""The command line. Results go to standard output, progress and messages to standard error; errors are one line and exit with 2.
+"""The command line. Results go to standard output, progress and messages to standard error; errors are one line, exit 2.
 
 Help and mistyped verbs come without torch: each verb imports what it needs when it runs.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -20,7 +20,7 @@ from featscope.cli.console import out
 from featscope.cli.listing import list_
 from featscope.cli.report import report
 from featscope.cli.run import run
-from featscope.core.errors import FeatscopeError
+from featscope.core.errors import FeatscopeError, unknown
 
 app = typer.Typer(
     name="featscope",
@@ -29,10 +29,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+VERBS: dict[str, Callable[..., None]] = {
+    "list": list_,
+    "run": run,
+    "check": check,
+    "report": report,
+    "bench": bench,
+}
+for name, verb in VERBS.items():
+    app.command(name)(verb)
 app.add_typer(data.app, name="data")
-app.command("list")(list_)
-for verb in (run, check, report, bench):
-    app.command()(verb)
 
 
 def _version(show: bool) -> None:
@@ -43,7 +49,9 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _main(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
 ) -> None: ...
 
 
@@ -58,10 +66,18 @@ INTERRUPTED = 130
 UsageProblem: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
 
 
+def _require_verb(arguments: Sequence[str]) -> None:
+    """Refuse a mistyped verb with the nearest ones."""
+    known = [*VERBS, "data"]
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in known:
+        raise unknown("verb", arguments[0], known)
+
+
 def invoke(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     try:
-        code = app(args=list(arguments) or ["--help"], standalone_mode=False)
+        _require_verb(arguments)
+        code = app(list(arguments) or ["--help"], prog_name="featscope", standalone_mode=False)
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
@@ -74,8 +90,12 @@ def invoke(arguments: Sequence[str]) -> int:
         return _complain(str(error))
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            return _complain("no space left on the disk; nothing finished is lost; free space and repeat the command")
-        return _complain(f"{error.strerror or error}: {error.filename or ''}; check the path and its permissions")
+            return _complain(
+                "no space left on the disk; nothing finished is lost; free space and repeat the command"
+            )
+        return _complain(
+            f"{error.strerror or error}: {error.filename or ''}; check the path and its permissions"
+        )
     except (MemoryError, RuntimeError) as error:
         # torch reports a failed allocation as a RuntimeError
         if isinstance(error, RuntimeError) and "memory" not in str(error):

@@ -15,7 +15,15 @@ class FeatscopeError(Exception):
 
 
 class BadInput(FeatscopeError, ValueError):
-    """A value breaks a rule: `rule: value; remedy`."""
+    """A value breaks a rule: `rule: value; remedy`.
+
+    >>> import featscope as fs
+    >>> try:
+    ...     fs.PatchLaw(k=10, d=8)
+    ... except fs.BadInput as error:
+    ...     print(error)
+    2k must be at most d for orthogonal features: k=10, d=8; raise d or lower k
+    """
 
     def __init__(self, rule: str, value: str, remedy: str) -> None:
         super().__init__(f"{rule}: {value}; {remedy}")

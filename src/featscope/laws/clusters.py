@@ -61,9 +61,14 @@ class Draw(NamedTuple):
 
 
 class ClusterLaw(Value):
-    """k clusters of dimension d with features of norm √d and pairwise cosine ``cosine``; the first ``positive`` ones make J₊.
+    """FA's law: k clusters in R^d, features of norm √d and pairwise cosine ``cosine``; the first ``positive`` make J₊.
 
     ``positive`` None means half of them, rounded up; ``probabilities`` None means uniform.
+
+    >>> import featscope as fs
+    >>> batch = fs.ClusterLaw(k=4, d=30).sample(100, seed=0)
+    >>> tuple(batch.x.shape), batch.y.unique().tolist(), batch.cluster.unique().tolist()
+    ((100, 30), [-1.0, 1.0], [0, 1, 2, 3])
     """
 
     k: int = Field(default=10, ge=2)

@@ -51,7 +51,14 @@ class PatchSetting(NamedTuple):
 
 
 class PatchLaw(Value):
-    """The law. Amplitudes are numbers or named distributions, one for all classes or one for each."""
+    """AT's law of patches. Amplitudes are numbers or named distributions, one for all classes or one for each.
+
+    >>> import featscope as fs
+    >>> law = fs.PatchLaw(k=3, d=50, alpha={"name": "uniform", "low": 2, "high": 3})
+    >>> batch = law.sample(200, seed=0)
+    >>> tuple(batch.x.shape), batch.y.unique().tolist()
+    ((200, 16, 50), [0, 1, 2])
+    """
 
     k: int = Field(default=2, ge=2, description="classes")
     d: int = Field(default=100, ge=1, description="dimension of a patch")

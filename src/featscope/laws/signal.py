@@ -66,7 +66,15 @@ class SignalSetting(NamedTuple):
 
 
 class SignalLaw(Value):
-    """The law. Values left out follow the paper's powers of d: α = d^.249 (ln d)^a, σ = d^−.509, 1−γ = 1/(√d (ln d)^g)."""
+    """CGRO's law of one signal patch among noise.
+
+    Values left out follow the paper's powers of d: α = d^.249 (ln d)^a, σ = d^−.509, 1−γ = 1/(√d (ln d)^g).
+
+    >>> import featscope as fs
+    >>> batch = fs.SignalLaw(d=64, patches=3).sample(20, seed=0)
+    >>> tuple(batch.x.shape), batch.y.unique().tolist()
+    ((20, 3, 64), [-1.0, 1.0])
+    """
 
     d: int = Field(default=1024, ge=2, description="dimension of a patch")
     patches: int = Field(default=4, ge=2, description="P")

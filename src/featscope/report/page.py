@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
 
 from featscope.core.errors import BadInput
+from featscope.core.frozen import plain
 from featscope.core.health import told
 from featscope.core.locks import locked
 from featscope.core.store import read_json
@@ -70,14 +71,20 @@ def changed(run: Run) -> dict[str, Any]:
     plan = experiments().get(run.experiment)
     if plan is None:
         return {}
-    usual = _flat(json.loads(plan.spec().model_dump_json()))
-    return {key: value for key, value in _flat(run.spec["spec"]).items() if usual.get(key) != value}
+    usual = _flat(plain(plan.spec()))
+    return {key: value for key, value in _flat(_settings(run)).items() if usual.get(key) != value}
+
+
+def _settings(run: Run) -> Mapping[str, Any]:
+    """The settings as they were written, so that a run of an older form is shown, too."""
+    found: Mapping[str, Any] = run.identity["spec"]
+    return found
 
 
 def in_order(runs: Sequence[Run]) -> list[Run]:
     """Runs in the order of the papers and experiments; of one experiment, the usual settings first."""
-    order = list(experiments())
-    return sorted(runs, key=lambda r: (order.index(r.experiment) if r.experiment in order else len(order), len(changed(r)), r.path.name))
+    place = {name: i for i, name in enumerate(experiments())}
+    return sorted(runs, key=lambda r: (place.get(r.experiment, len(place)), len(changed(r)), r.path.name))
 
 
 def _section(run: Run) -> dict[str, Any]:
@@ -90,7 +97,7 @@ def _section(run: Run) -> dict[str, Any]:
         "changed": ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in changed(run).items()),
         "figures": [_picture(path) for path in pictures],
         "summary": json.dumps(run.summary, indent=2, ensure_ascii=False),
-        "spec": json.dumps(run.spec["spec"], indent=2, ensure_ascii=False),
+        "spec": json.dumps(_settings(run), indent=2, ensure_ascii=False),
         "seconds": run.manifest["wall_seconds"],
         "notes": {part: told(note) for part, note in run.manifest.get("notes", {}).items()},
     }

@@ -1,0 +1,5 @@
+"""`python -m featscope` is `featscope`."""
+
+from featscope.cli.main import main
+
+main()
