@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,13 +14,6 @@ from featscope.attacks.threat import Threat
 from featscope.core.errors import require
 from featscope.core.linearise import Model
 from featscope.core.losses import margin
-
-
-class Bracket(NamedTuple):
-    """Robust accuracy between a certified lower and an attacked upper bound."""
-
-    upper: float
-    lower: float
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from featscope.attacks.ascent import Look, Move, Seen, ascend
 from featscope.core.balls import Ball
 from featscope.core.errors import require_at_least
 from featscope.core.losses import CROSS_ENTROPY
@@ -20,6 +21,7 @@ from featscope.nets import multiclass, two_layer
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer
 
+_UNIT = Ball(2.0, 1.0)
 #: x (restarts, n, D) ↦ the signed score (negative or zero means misclassified) and the direction to ascend.
 Objective = Callable[[Tensor], tuple[Tensor, Tensor]]
 
@@ -102,22 +104,25 @@ class MinimalPGD:
 
     def _attack(self, objective: Objective, x: Tensor, eps: Tensor, rng: torch.Generator) -> Tensor:
         """PGD at radius eps_i from uniform starts; the shortened success of smallest norm, or the last iterate."""
-        unit = Ball(2.0, 1.0)
-        delta = eps[:, None] * unit.sample((self.restarts, *x.shape), rng, x)
-        delta[0] = 0
-        best, size = delta[0].clone(), torch.full_like(eps, torch.inf)
-        for step in range(self.steps + 1):
-            score, direction = objective(x + delta)
-            counts = (score <= 0) & (step == self.steps or not self.last_only)
-            norm = torch.where(counts, torch.linalg.vector_norm(delta, dim=-1), torch.inf)
-            least, which = norm.min(0)
-            better = least < size
-            chosen = delta.gather(0, which[None, :, None].expand(1, *x.shape))[0]
-            best, size = torch.where(better[:, None], chosen, best), torch.where(better, least, size)
-            if step < self.steps:
-                moved = delta / eps[:, None].clamp(min=1e-300) + (2.5 / self.steps) * unit.steepest(direction)
-                delta = eps[:, None] * unit.project(moved)
-        return best if self.last_only else self._shorten(objective, x, best, size.isfinite())
+        radius = eps[:, None]
+        start = radius * _UNIT.sample((self.restarts, *x.shape), rng, x)
+        start[0] = 0
+        found = _Shortest(start[0].clone(), torch.full_like(eps, torch.inf))
+        look = _look(objective)
+        last = ascend(look, self._move(radius), start, self.steps, None if self.last_only else found, x)
+        if self.last_only:
+            found(last, look(x + last).score)
+            return found.delta
+        return self._shorten(objective, x, found.delta, found.size.isfinite())
+
+    def _move(self, radius: Tensor) -> Move:
+        """PGD's step in units of each example's radius."""
+
+        def move(step: int, x: Tensor, delta: Tensor, seen: Seen) -> Tensor:
+            ahead = delta / radius.clamp(min=1e-300) + (2.5 / self.steps) * _UNIT.direction(seen.gradient())
+            return radius * _UNIT.project(ahead)
+
+        return move
 
     def _shorten(self, objective: Objective, x: Tensor, delta: Tensor, success: Tensor) -> Tensor:
         """Bisect the segment from the example to the success for its last point that is misclassified."""
@@ -127,3 +132,25 @@ class MinimalPGD:
             wrong = (objective((x + mid * delta)[None])[0][0] <= 0)[:, None]
             low, high = torch.where(wrong, low, mid), torch.where(wrong, mid, high)
         return torch.where(success[:, None], high * delta, delta)
+
+
+def _look(objective: Objective) -> Look:
+    def look(points: Tensor) -> Seen:
+        margin, direction = objective(points)
+        return Seen(-margin, lambda: -margin, lambda: direction)
+
+    return look
+
+
+class _Shortest:
+    """Of the restarts along the first axis, and of all steps, the shortest perturbation that is misclassified."""
+
+    def __init__(self, delta: Tensor, size: Tensor) -> None:
+        self.delta, self.size = delta, size
+
+    def __call__(self, delta: Tensor, score: Tensor) -> None:
+        norm = torch.where(score >= 0, torch.linalg.vector_norm(delta, dim=-1), torch.inf)
+        least, which = norm.min(0)
+        better = least < self.size
+        chosen = delta.gather(0, which[None, :, None].expand(1, *delta.shape[1:]))[0]
+        self.delta, self.size = torch.where(better[:, None], chosen, self.delta), torch.where(better, least, self.size)

@@ -15,6 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from featscope.attacks.ascent import ascend, by_autograd, fooling, stepping
 from featscope.attacks.copies import Fallen, hidden
 from featscope.attacks.mode import Mode, in_mode
 from featscope.attacks.pgd import PGD
@@ -52,24 +53,25 @@ class AttackSpec(Value):
 
     def perturb(self, net: nn.Module, x: Tensor, y: Tensor, epoch: float, rng: torch.Generator) -> Tensor:
         """The last point of the ascent, as training uses it (not the best: the whole batch takes the same number of steps)."""
-        eps = self.ramp(self.eps, epoch)
-        if eps == 0:
-            return torch.zeros_like(x)
-        threat = self.threat(eps)
-        size = 2.5 * eps / self.steps if self.step_size is None else self.step_size * eps / self.eps
-        delta = threat.sample(x, rng) if self.random_start else torch.zeros_like(x)
+        threat = self.threat(self.ramp(self.eps, epoch))
+        start = threat.sample(x, rng) if self.random_start else torch.zeros_like(x)
         with in_mode(net, self.batchnorm):
-            for _ in range(self.steps):
-                delta = threat.project(delta + size * threat.direction(_ascent(net, x + delta, y, self.objective)), x).detach()
-        return delta
+            return self.climb(lambda points: _LOSSES[self.objective](net(points), y), x, start, threat)
+
+    @torch.no_grad()
+    def climb(self, value: Callable[[Tensor], Tensor], x: Tensor, start: Tensor, threat: Threat) -> Tensor:
+        """The last point of ``steps`` steps up a value; a given step size belongs to the full radius and shrinks with it."""
+        if threat.eps == 0:
+            return torch.zeros_like(x)
+        size = 2.5 * threat.eps / self.steps if self.step_size is None else self.step_size * threat.eps / self.eps
+        return ascend(by_autograd(value), stepping(threat, lambda _: size), start, self.steps, None, x)
 
 
-def _ascent(net: nn.Module, x: Tensor, y: Tensor, objective: str) -> Tensor:
-    with torch.enable_grad():
-        leaf = x.detach().requires_grad_(True)
-        outputs = net(leaf)
-        value = -margin(outputs, y).sum() if objective == "margin" else functional.cross_entropy(outputs, y, reduction="sum")
-        return torch.autograd.grad(value, leaf)[0]
+#: for each example, by autograd in the precision that training runs in
+_LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cross-entropy": lambda outputs, y: functional.cross_entropy(outputs, y, reduction="none"),
+    "margin": fooling,
+}
 
 
 class TrainingSpec(Value):
@@ -259,15 +261,13 @@ class Trainer:
 
     def _trades(self, net: nn.Module, x: Tensor, y: Tensor, epoch: float, rng: torch.Generator) -> Tensor:
         attack = self.spec.attack
-        eps = attack.ramp(attack.eps, epoch)
-        threat = attack.threat(eps)
-        with in_mode(net, attack.batchnorm), torch.no_grad():
-            clean = net(x).softmax(-1)
-            # From the example itself the KL's gradient is zero, hence the small random start of the published method.
-            delta = threat.project(1e-3 * torch.randn(x.shape, generator=rng).to(x), x)
-            size = 2.5 * eps / attack.steps if attack.step_size is None else attack.step_size * eps / max(attack.eps, 1e-30)
-            for _ in range(attack.steps):
-                delta = threat.project(delta + size * threat.direction(_divergence_ascent(net, x + delta, clean)), x)
+        threat = attack.threat(attack.ramp(attack.eps, epoch))
+        # From the example itself the KL's gradient is zero, hence the small random start of the published method.
+        start = threat.project(1e-3 * torch.randn(x.shape, generator=rng).to(x), x)
+        with in_mode(net, attack.batchnorm):
+            with torch.no_grad():
+                clean = net(x).softmax(-1)
+            delta = attack.climb(lambda points: _divergence(net(points), clean), x, start, threat)
         outputs = net(x)
         pull = functional.kl_div(net(x + delta).log_softmax(-1), outputs.softmax(-1), reduction="batchmean")
         return functional.cross_entropy(outputs, y) + self.spec.beta * pull
@@ -324,8 +324,6 @@ class Trainer:
         return place(self.net, state.best_weights, state.best_buffers).eval()
 
 
-def _divergence_ascent(net: nn.Module, x: Tensor, clean: Tensor) -> Tensor:
-    with torch.enable_grad():
-        leaf = x.detach().requires_grad_(True)
-        value = functional.kl_div(net(leaf).log_softmax(-1), clean, reduction="sum")
-        return torch.autograd.grad(value, leaf)[0]
+def _divergence(outputs: Tensor, clean: Tensor) -> Tensor:
+    """KL(clean ‖ outputs) for each example."""
+    return functional.kl_div(outputs.log_softmax(-1), clean, reduction="none").sum(-1)

@@ -19,10 +19,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from featscope.attacks.ascent import Highest, Seen, ascend, by_autograd, falling, stepping, widened
+from featscope.attacks.curve import require_ascending
 from featscope.attacks.mode import in_mode
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
-from featscope.core.errors import require
 from featscope.core.losses import CROSS_ENTROPY
 
 #: halvings of a segment: beyond these, differences of a loss in float32 are rounding
@@ -54,7 +55,7 @@ def landscape(
     net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], steps: int, rng: torch.Generator, batch: int = 500
 ) -> Landscape:
     """Measure both at all radii, in evaluation mode, in batches."""
-    _ascending(radii)
+    require_ascending(radii)
     parts = []
     with in_mode(net, "eval"):
         for start in range(0, len(y), batch):
@@ -67,7 +68,7 @@ def largest_change(
     net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], steps: int, rng: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """The largest loss change found within each radius, (R, N), and the perturbation that attains it, (R, N, …)."""
-    _ascending(radii)
+    require_ascending(radii)
     with in_mode(net, "eval"), torch.no_grad():
         clean = _loss(net, x, y)
         top, last = clean.clone(), 0.0
@@ -80,7 +81,7 @@ def largest_change(
                 start = None if delta is None else delta * (radius / last)
                 delta = here.project(PGD(steps=steps, goal=CROSS_ENTROPY)(net, x, y, here, rng, start), x)
                 value, last = _loss(net, x + delta, y), radius
-                best = torch.where(_wide(value > top, x), delta, best)
+                best = torch.where(widened(value > top, x), delta, best)
                 top = torch.maximum(top, value)
             found.append(top - clean)
             where.append(best)
@@ -101,20 +102,8 @@ def gradient_norms(net: nn.Module, x: Tensor, y: Tensor, threat: Threat) -> tupl
 
 def loss_and_norm(net: nn.Module, x: Tensor, y: Tensor, threat: Threat) -> tuple[Tensor, Tensor]:
     """L and ‖∇_X L‖_* at each image."""
-    with torch.enable_grad():
-        leaf = x.detach().requires_grad_(True)
-        loss = _loss(net, leaf, y)
-        (gradient,) = torch.autograd.grad(loss.sum(), leaf)
-    return loss.detach(), threat.dual_norm(gradient)
-
-
-def _ascending(radii: Sequence[float]) -> None:
-    ascending = all(a < b for a, b in zip(radii, list(radii)[1:], strict=False))
-    require(len(radii) > 0 and min(radii) >= 0 and ascending, "radii must be ascending", f"{tuple(radii)}", "sort them")
-
-
-def _wide(flags: Tensor, x: Tensor) -> Tensor:
-    return flags.view(-1, *[1] * (x.dim() - 1))
+    seen = by_autograd(lambda points: _loss(net, points, y))(x)
+    return seen.score, threat.dual_norm(seen.gradient())
 
 
 def _loss(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
@@ -144,20 +133,21 @@ def _one_batch(net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequ
 def _steeper(net: nn.Module, x: Tensor, y: Tensor, threat: Threat, one: Tensor, other: Tensor) -> Tensor:
     """For each image the one of two perturbations with the larger gradient norm."""
     norms = [loss_and_norm(net, x + delta, y, threat)[1] for delta in (one, other)]
-    return torch.where(_wide(norms[1] > norms[0], x), other, one)
+    return torch.where(widened(norms[1] > norms[0], x), other, one)
 
 
 def _climb(
     net: nn.Module, x: Tensor, y: Tensor, threat: Threat, steps: int, delta: Tensor, top: Tensor, best: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Projected ascent of the gradient norm with steps that fall linearly from the radius; the largest norm so far and where it is."""
-    for step in range(steps + 1):
-        norms, uphill = gradient_norms(net, x + delta, y, threat)
-        higher = norms > top
-        top, best = torch.where(higher, norms, top), torch.where(_wide(higher, x), delta, best)
-        if step < steps:
-            delta = threat.project(delta + threat.eps * (1 - step / (steps + 1)) * threat.direction(uphill), x)
-    return top, best
+
+    def look(points: Tensor) -> Seen:
+        norms, uphill = gradient_norms(net, points, y, threat)
+        return Seen(norms, lambda: norms, lambda: uphill)
+
+    found = Highest(best, top)
+    ascend(look, stepping(threat, falling(threat.eps, steps + 1)), delta, steps, found, x)
+    return found.score, found.delta
 
 
 def _bisect(
@@ -170,13 +160,13 @@ def _bisect(
     top, best = top.clone(), best.clone()
     x, y, delta, rise = x[left], y[left], delta[left], rise[left]
     ends = [torch.zeros(len(left), dtype=x.dtype, device=x.device), torch.ones(len(left), dtype=x.dtype, device=x.device)]
-    values = [loss_and_norm(net, x + _wide(t, x) * delta, y, threat)[0] for t in ends]
+    values = [loss_and_norm(net, x + widened(t, x) * delta, y, threat)[0] for t in ends]
     for _ in range(HALVINGS):
         middle = (ends[0] + ends[1]) / 2
-        here = _wide(middle, x) * delta
+        here = widened(middle, x) * delta
         value, norm = loss_and_norm(net, x + here, y, threat)
         higher = norm > top[left]
-        best[left] = torch.where(_wide(higher, x), here, best[left])
+        best[left] = torch.where(widened(higher, x), here, best[left])
         top[left] = torch.maximum(top[left], norm)
         if bool((rise <= threat.eps * top[left]).all()):
             break
