@@ -151,7 +151,7 @@ def test_the_landscapes_search_is_its_loop_written_out() -> None:
 def test_one_round_of_the_smallest_radius_is_pgd_at_each_examples_own_radius() -> None:
     """The first restart begins at the example, steps are 2.5 ε/steps, and the last point counts where it fools."""
     x, y = points(15)
-    reach, steps = 0.4, 6
+    reach, steps = 0.05, 6
 
     def objective(z: Tensor) -> tuple[Tensor, Tensor]:
         with torch.enable_grad():

@@ -65,6 +65,7 @@ class AdaptiveSteps:
         self.threat, self.marks, self.mark = threat, checkpoints(steps), 0
 
     def __call__(self, step: int, x: Tensor, delta: Tensor, seen: Seen) -> Tensor:
+        """Note what is seen, reconsider the step's size at a checkpoint, and move."""
         if step == 0:
             self.begin(delta, seen.value(), seen.gradient())
         else:

@@ -116,6 +116,7 @@ class Highest:
         self.delta, self.score = delta, score
 
     def __call__(self, delta: Tensor, score: Tensor) -> Tensor | None:
+        """Keep what is higher than all before; everyone goes on."""
         better = score > self.score
         self.delta = torch.where(widened(better, delta), delta, self.delta)
         self.score = torch.where(better, score, self.score)
@@ -131,6 +132,7 @@ class UntilFooled(Highest):
         return tuple(part[self.left] for part in parts)
 
     def __call__(self, delta: Tensor, score: Tensor) -> Tensor:
+        """Keep what is higher than all before, and say who goes on."""
         here = Highest(self.delta[self.left], self.score[self.left])
         here(delta, score)
         self.delta[self.left], self.score[self.left] = here.delta, here.score
