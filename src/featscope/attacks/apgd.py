@@ -33,7 +33,7 @@ def checkpoints(steps: int) -> list[int]:
 
 @dataclass(frozen=True)
 class APGD:
-    """Per example: step 2ε at first, halved (and the search taken back to the best point) when too few steps helped or nothing was gained."""
+    """Per example: a step of 2ε, halved where too few steps helped or nothing was gained, back at the best point."""
 
     objective: str = "cross-entropy"
     steps: int = 50
@@ -54,7 +54,8 @@ class APGD:
         with kept(model), torch.no_grad():
             best, look = Highest(torch.zeros_like(x), fooling(model(x), y)), through(model, loss(self.objective))
             for _ in range(self.restarts):
-                ascend(look, AdaptiveSteps(threat, self.steps), threat.sample(x, rng), self.steps, best, x, y)
+                start, move = threat.sample(x, rng), AdaptiveSteps(threat, self.steps)
+                ascend(look, move, start, self.steps, best, x, y)
         return best.delta
 
 
@@ -93,7 +94,7 @@ class AdaptiveSteps:
         self.top_gradient = torch.where(widened(higher, delta), gradient, self.top_gradient)
 
     def reconsider(self, window: int) -> None:
-        """Halve the step where fewer than ``RISING`` of the steps rose, or where nothing was gained with the step unchanged."""
+        """Halve the step where fewer than ``RISING`` of the steps rose, or none gained with the step unchanged."""
         few = self.rises < RISING * window
         stuck = ~self.halved & (self.top <= self.top_before)
         halve = few | stuck

@@ -1,7 +1,8 @@
 """The one loop of every search that climbs: look, keep, move.
 
-An attack is this loop with its parts: what is looked at (:func:`through` a network, :func:`by_autograd`), how it moves (:func:`stepping`, APGD's
-schedule), what is kept (:class:`Highest`, :class:`UntilFooled`, or the last point alone), and where it starts.
+An attack is this loop with its parts: what is looked at (:func:`through` a network, :func:`by_autograd`), how it
+moves (:func:`stepping`, APGD's schedule), what is kept (:class:`Highest`, :class:`UntilFooled`, or the last point
+alone), and where it starts.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from featscope.core.losses import Loss, margin
 
 
 class Seen(NamedTuple):
-    """What a look at some points shows: the score they are kept by, and, when asked for, the value that is climbed with its gradient."""
+    """What a look at some points shows: the score they are kept by; when asked for, the value climbed and its gradient."""
 
     score: Tensor
     value: Callable[[], Tensor]
@@ -36,7 +37,7 @@ Score = Callable[[Tensor, Tensor], Tensor]
 
 
 def ascend(look: Look, move: Move, delta: Tensor, steps: int, keep: Keep | None, x: Tensor, *labels: Tensor) -> Tensor:
-    """Move ``delta`` ``steps`` times and return where it ends; ``keep`` is shown every point, the first and the last included."""
+    """Move ``delta`` ``steps`` times and return where it ends; ``keep`` is shown every point, first and last included."""
     for step in range(steps):
         if not len(delta):
             return delta
@@ -124,7 +125,7 @@ class Highest:
 
 
 class UntilFooled(Highest):
-    """The same, but only examples with a negative score climb: each leaves the batch at its first wrong prediction."""
+    """The same, but only examples with a negative score climb: each leaves the batch when first fooled."""
 
     def begin(self, *parts: Tensor) -> tuple[Tensor, ...]:
         """The parts of those that climb."""

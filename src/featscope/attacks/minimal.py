@@ -103,7 +103,7 @@ class MinimalPGD:
         return Found(best, delta)
 
     def _attack(self, objective: Objective, x: Tensor, eps: Tensor, rng: torch.Generator) -> Tensor:
-        """PGD at radius eps_i from uniform starts; the shortened success of smallest norm, or the last iterate."""
+        """PGD at radius eps_i from uniform starts; the shortened success of smallest norm, or the last point."""
         radius = eps[:, None]
         start = radius * _UNIT.sample((self.restarts, *x.shape), rng, x)
         start[0] = 0
@@ -153,4 +153,5 @@ class _Shortest:
         least, which = norm.min(0)
         better = least < self.size
         chosen = delta.gather(0, which[None, :, None].expand(1, *delta.shape[1:]))[0]
-        self.delta, self.size = torch.where(better[:, None], chosen, self.delta), torch.where(better, least, self.size)
+        self.delta = torch.where(better[:, None], chosen, self.delta)
+        self.size = torch.where(better, least, self.size)

@@ -91,11 +91,12 @@ class PGD:
         return f"pgd{self.steps}-{self.goal.name if self.goal else self.objective}" + ("-targets" if self.every_target else "")
 
     def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator, start: Tensor | None = None) -> Tensor:
-        """Return for each example the perturbation of smallest margin among all starts, targets and steps; ``start`` is tried first."""
-        alone = y.dim() == 1 or not self.stop_early
-        require(alone, "stop_early works on one batch of examples", f"labels of shape {tuple(y.shape)}", "drop stop_early")
+        """Return for each example the perturbation of smallest margin among all tries; ``start`` is tried first."""
+        alone, shape = y.dim() == 1 or not self.stop_early, tuple(y.shape)
+        require(alone, "stop_early works on one batch of examples", f"labels of shape {shape}", "drop stop_early")
         with kept(model), torch.no_grad():
-            best = (UntilFooled if self.stop_early else Highest)(torch.zeros_like(x), self._known(model, x, y, start))
+            known = self._known(model, x, y, start)
+            best = (UntilFooled if self.stop_early else Highest)(torch.zeros_like(x), known)
             move = stepping(threat, self._sizes(threat))
             for goal in self._goals(model, x):
                 look = through(model, goal, self._score)
@@ -111,9 +112,10 @@ class PGD:
         return fooling(outputs, y) if self.goal is None else self.goal.value(outputs, y)
 
     def _known(self, model: Model, x: Tensor, y: Tensor, start: Tensor | None) -> Tensor:
-        """The score at 0 where 0 counts as a try: what is found must not be below a goal of one's own there, and what is wrong as it is needs no attack.
+        """The score at 0 where 0 counts as a try, else −∞.
 
-        Elsewhere it cannot matter: for an example that is right at 0 the smallest margin decides, and 0 has not fooled it.
+        What is found must not be below a goal of one's own at 0, and what is wrong as it is needs no attack. Elsewhere
+        it cannot matter: for an example that is right at 0 the smallest margin decides, and 0 has not fooled it.
         """
         if self.goal is not None or (self.stop_early and start is None):
             return self._score(model(x), y)

@@ -52,7 +52,7 @@ class AttackSpec(Value):
         return Threat(self.norm, self.eps if eps is None else eps, 3, bounds=(0.0, 1.0))
 
     def perturb(self, net: nn.Module, x: Tensor, y: Tensor, epoch: float, rng: torch.Generator) -> Tensor:
-        """The last point of the ascent, as training uses it (not the best: the whole batch takes the same number of steps)."""
+        """The last point of the ascent, as training uses it: the whole batch takes the same number of steps."""
         threat = self.threat(self.ramp(self.eps, epoch))
         start = threat.sample(x, rng) if self.random_start else torch.zeros_like(x)
         with in_mode(net, self.batchnorm):
@@ -60,10 +60,11 @@ class AttackSpec(Value):
 
     @torch.no_grad()
     def climb(self, value: Callable[[Tensor], Tensor], x: Tensor, start: Tensor, threat: Threat) -> Tensor:
-        """The last point of ``steps`` steps up a value; a given step size belongs to the full radius and shrinks with it."""
+        """The last point of ``steps`` steps up a value; a given step size is that of the full radius."""
         if threat.eps == 0:
             return torch.zeros_like(x)
-        size = 2.5 * threat.eps / self.steps if self.step_size is None else self.step_size * threat.eps / self.eps
+        given = self.step_size
+        size = 2.5 * threat.eps / self.steps if given is None else given * threat.eps / self.eps
         return ascend(by_autograd(value), stepping(threat, lambda _: size), start, self.steps, None, x)
 
 
@@ -262,7 +263,7 @@ class Trainer:
     def _trades(self, net: nn.Module, x: Tensor, y: Tensor, epoch: float, rng: torch.Generator) -> Tensor:
         attack = self.spec.attack
         threat = attack.threat(attack.ramp(attack.eps, epoch))
-        # From the example itself the KL's gradient is zero, hence the small random start of the published method.
+        # At the example itself the KL's gradient is zero, hence the published method's small random start.
         start = threat.project(1e-3 * torch.randn(x.shape, generator=rng).to(x), x)
         with in_mode(net, attack.batchnorm):
             with torch.no_grad():

@@ -139,7 +139,7 @@ def _steeper(net: nn.Module, x: Tensor, y: Tensor, threat: Threat, one: Tensor, 
 def _climb(
     net: nn.Module, x: Tensor, y: Tensor, threat: Threat, steps: int, delta: Tensor, top: Tensor, best: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Projected ascent of the gradient norm with steps that fall linearly from the radius; the largest norm so far and where it is."""
+    """Projected ascent of the gradient norm with falling steps; the largest norm so far and where it is."""
 
     def look(points: Tensor) -> Seen:
         norms, uphill = gradient_norms(net, points, y, threat)

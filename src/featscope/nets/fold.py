@@ -79,6 +79,11 @@ def _hooked(model: nn.Module) -> bool:
     )
 
 
+def _compiled(model: nn.Module) -> bool:
+    """Whether a part went through ``torch.compile(part)`` or ``part.compile()``."""
+    return any(hasattr(part, "_orig_mod") or part._compiled_call_impl is not None for part in model.modules())
+
+
 class _Quiet(nn.Module):
     """A traced network that raises its errors without printing its generated code first."""
 
@@ -114,7 +119,7 @@ def _copies(plain: nn.Module) -> tuple[int, list[nn.Module]]:
 
 def fold(model: nn.Module, examples: Tensor) -> Folded:
     """Return a faster copy for evaluation that agrees with ``model`` on ``examples``, or a frozen copy; the model stays as it is."""
-    if _hooked(model) or hasattr(model, "_orig_mod"):
+    if _hooked(model) or _compiled(model):
         return Folded(model, 0, "hooks and compiled networks are used as they are")
     try:
         plain = freeze(model)
