@@ -4,7 +4,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from featscope.attacks.ascent import Highest, Seen, UntilFooled, ascend, by_autograd, falling, stepping, through
+from featscope.attacks.ascent import (
+    Highest,
+    Seen,
+    UntilFooled,
+    ascend,
+    by_autograd,
+    falling,
+    stepping,
+    through,
+)
 from featscope.attacks.minimal import MinimalPGD
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
@@ -25,7 +34,9 @@ def points(n: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
     return x, bumpy(x).argmax(-1)
 
 
-def written_out(x: Tensor, y: Tensor, threat: Threat, delta: Tensor, sizes: list[float], until: bool = False) -> tuple[Tensor, int]:
+def written_out(
+    x: Tensor, y: Tensor, threat: Threat, delta: Tensor, sizes: list[float], until: bool = False
+) -> tuple[Tensor, int]:
     """PGD on cross-entropy for one example: its point of smallest margin, and how many were looked at."""
     best, least, looks = delta, float("inf"), 0
     for size in [*sizes, 0.0]:
@@ -60,7 +71,9 @@ def test_pgd_is_its_ten_lines(norm: str, until: bool, size: float | None) -> Non
     found = PGD("cross-entropy", 8, size, stop_early=until)(counted, x, y, threat, stream(2, "a"))
     start = threat.sample(x, stream(2, "a"))
     sizes = [0.15 * (1 - step / 8) if size is None else size for step in range(8)]
-    rows = [written_out(x[i : i + 1], y[i : i + 1], threat, start[i : i + 1], sizes, until) for i in range(20)]
+    rows = [
+        written_out(x[i : i + 1], y[i : i + 1], threat, start[i : i + 1], sizes, until) for i in range(20)
+    ]
     torch.testing.assert_close(found, torch.cat([best for best, _ in rows]), rtol=0, atol=1e-9)
     # One look more for those who leave early: whether they are wrong as they are.
     assert sum(looked) == sum(looks for _, looks in rows) + (20 if until else 0)
@@ -80,7 +93,9 @@ def test_every_restart_and_target_is_kept_by_its_score_and_a_fooled_example_clim
 
 
 def test_the_last_point_is_reached_without_a_last_look() -> None:
-    """Training pays for as many looks as steps; who keeps points pays for the last, too, without its gradient."""
+    """Training pays for as many looks as steps; who keeps points pays for the last, too, without its
+    gradient.
+    """
     x, y = points(6)
     threat, calls, pulls = Threat("Linf", 0.1, 1), [], []
 
@@ -150,7 +165,9 @@ def test_the_landscapes_search_is_its_loop_written_out() -> None:
 
 
 def test_one_round_of_the_smallest_radius_is_pgd_at_each_examples_own_radius() -> None:
-    """The first restart begins at the example, steps are 2.5 ε/steps, and the last point counts where it fools."""
+    """The first restart begins at the example, steps are 2.5 ε/steps, and the last point counts where it
+    fools.
+    """
     x, y = points(15)
     reach, steps = 0.05, 6
 

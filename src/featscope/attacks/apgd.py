@@ -1,4 +1,5 @@
-"""PGD with an adaptive step (APGD, Croce and Hein 2020): momentum, and a step that halves where it stops helping.
+"""PGD with an adaptive step (APGD, Croce and Hein 2020): momentum, and a step that halves where it stops
+helping.
 
 It has no step size to choose, so a robust accuracy that only holds for one step size does not survive it.
 """
@@ -24,7 +25,9 @@ RISING = 0.75
 
 
 def checkpoints(steps: int) -> list[int]:
-    """When the step size is reconsidered: after .22 of the steps, then in intervals that shrink by .03 down to .06."""
+    """When the step size is reconsidered: after .22 of the steps, then in intervals that shrink by .03 down
+    to .06.
+    """
     hundredths = [0, 22]  # whole numbers: rounded up after sums of floats, 57.000…1 would be 58
     while hundredths[-1] < 100:
         hundredths.append(hundredths[-1] + max(hundredths[-1] - hundredths[-2] - 3, 6))
@@ -33,7 +36,9 @@ def checkpoints(steps: int) -> list[int]:
 
 @dataclass(frozen=True)
 class APGD:
-    """Per example: a step of 2ε, halved where too few steps helped or nothing was gained, back at the best point."""
+    """Per example: a step of 2ε, halved where too few steps helped or nothing was gained, back at the best
+    point.
+    """
 
     objective: str = "cross-entropy"
     steps: int = 50
@@ -52,7 +57,10 @@ class APGD:
     def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:
         """Return for each example the perturbation of smallest margin among all starts and steps."""
         with kept(model), torch.no_grad():
-            best, look = Highest(torch.zeros_like(x), fooling(model(x), y)), through(model, loss(self.objective))
+            best, look = (
+                Highest(torch.zeros_like(x), fooling(model(x), y)),
+                through(model, loss(self.objective)),
+            )
             for _ in range(self.restarts):
                 start, move = threat.sample(x, rng), AdaptiveSteps(threat, self.steps)
                 ascend(look, move, start, self.steps, best, x, y)
@@ -94,7 +102,9 @@ class AdaptiveSteps:
         self.top_gradient = torch.where(widened(higher, delta), gradient, self.top_gradient)
 
     def reconsider(self, window: int) -> None:
-        """Halve the step where fewer than ``RISING`` of the steps rose, or none gained with the step unchanged."""
+        """Halve the step where fewer than ``RISING`` of the steps rose, or none gained with the step
+        unchanged.
+        """
         few = self.rises < RISING * window
         stuck = ~self.halved & (self.top <= self.top_before)
         halve = few | stuck

@@ -1,8 +1,8 @@
 """The one loop of every search that climbs: look, keep, move.
 
-An attack is this loop with its parts: what is looked at (:func:`through` a network, :func:`by_autograd`), how it
-moves (:func:`stepping`, APGD's schedule), what is kept (:class:`Highest`, :class:`UntilFooled`, or the last point
-alone), and where it starts.
+An attack is this loop with its parts: what is looked at (:func:`through` a network, :func:`by_autograd`), how
+it moves (:func:`stepping`, APGD's schedule), what is kept (:class:`Highest`, :class:`UntilFooled`, or the
+last point alone), and where it starts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from featscope.core.losses import Loss, margin
 
 
 class Seen(NamedTuple):
-    """What a look at some points shows: the score they are kept by; when asked for, the value climbed and its gradient."""
+    """What a look at points shows: the score they are kept by; if asked for, the value climbed, its gradient."""
 
     score: Tensor
     value: Callable[[], Tensor]
@@ -36,8 +36,13 @@ Keep = Callable[[Tensor, Tensor], Tensor | None]
 Score = Callable[[Tensor, Tensor], Tensor]
 
 
-def ascend(look: Look, move: Move, delta: Tensor, steps: int, keep: Keep | None, x: Tensor, *labels: Tensor) -> Tensor:
-    """Move ``delta`` ``steps`` times and return where it ends; ``keep`` is shown every point, first and last included."""
+def ascend(
+    look: Look, move: Move, delta: Tensor, steps: int, keep: Keep | None, x: Tensor, *labels: Tensor
+) -> Tensor:
+    """Move ``delta`` ``steps`` times and return where it ends; ``keep`` is shown every point on the way.
+
+    The first and the last point are shown, too. Who does not go on leaves the batch.
+    """
     for step in range(steps):
         if not len(delta):
             return delta
@@ -45,7 +50,7 @@ def ascend(look: Look, move: Move, delta: Tensor, steps: int, keep: Keep | None,
         going = keep(delta, seen.score) if keep is not None else None
         delta = move(step, x, delta, seen)
         if going is not None:
-            delta, x, *labels = (part[going] for part in (delta, x, *labels))  # type: ignore[assignment]
+            delta, x, labels = delta[going], x[going], tuple(part[going] for part in labels)
     if keep is not None and len(delta):
         keep(delta, look(x + delta, *labels).score)
     return delta

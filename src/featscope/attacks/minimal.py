@@ -1,7 +1,8 @@
 """The smallest ℓ2 radius at which projected gradient ascent succeeds, example by example.
 
-Each round is PGD at one radius for each example (all restarts at once, steps of 2.5·ε/steps); rounds bisect the radius, and what is found
-is shortened along its own segment to the boundary. One call gives the whole curve of attacked robust accuracy against the radius.
+Each round is PGD at one radius for each example (all restarts at once, steps of 2.5·ε/steps); rounds bisect
+the radius, and what is found is shortened along its own segment to the boundary. One call gives the whole
+curve of attacked robust accuracy against the radius.
 """
 
 from __future__ import annotations
@@ -27,14 +28,19 @@ Objective = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 class Found(NamedTuple):
-    """The smallest norm found for each example and its perturbation; infinite and zero where no attempt succeeded."""
+    """The smallest norm found for each example and its perturbation; infinite and zero where no attempt
+    succeeded.
+    """
 
     radius: Tensor
     delta: Tensor
 
 
 def binary_objective(net: TwoLayer, y: Tensor) -> Objective:
-    """Descend the margin y f. The logistic loss is monotone in it, so its normalised gradient is the same: one attack, both losses."""
+    """Descend the margin y f.
+
+    The logistic loss is monotone in it, so its normalised gradient is the same: one attack, both losses.
+    """
 
     def objective(x: Tensor) -> tuple[Tensor, Tensor]:
         f, gradient = two_layer.input_gradient(net, x)
@@ -73,7 +79,8 @@ def own_loss_objective(net: MultiClass, signs: Tensor, y: Tensor, cluster: Tenso
 class MinimalPGD:
     """PGD-ℓ2 with a radius for each example, found by bisection in ``rounds`` rounds below ``reach``.
 
-    ``last_only`` is the usual protocol at a fixed radius: only the last iterate counts, and it is not shortened.
+    ``last_only`` is the usual protocol at a fixed radius: only the last iterate counts, and it is not
+    shortened.
     """
 
     steps: int = 60
@@ -87,7 +94,9 @@ class MinimalPGD:
             require_at_least(name, getattr(self, name), 1)
 
     def __call__(self, objective: Objective, x: Tensor, rng: torch.Generator) -> Found:
-        """Return the smallest radius at which some restart succeeded; examples misclassified as they are have radius 0."""
+        """Return the smallest radius at which some restart succeeded; examples misclassified as they are have
+        radius 0.
+        """
         wrong = objective(x[None])[0][0] <= 0
         low = torch.zeros(x.shape[0], dtype=x.dtype)
         best = torch.where(wrong, 0.0, torch.inf).to(x)
@@ -103,7 +112,7 @@ class MinimalPGD:
         return Found(best, delta)
 
     def _attack(self, objective: Objective, x: Tensor, eps: Tensor, rng: torch.Generator) -> Tensor:
-        """PGD at radius eps_i from uniform starts; the shortened success of smallest norm, or the last point."""
+        """PGD at radius eps_i from uniform starts; the shortened shortest success, or the last point."""
         radius = eps[:, None]
         start = radius * _UNIT.sample((self.restarts, *x.shape), rng, x)
         start[0] = 0
@@ -143,7 +152,9 @@ def _look(objective: Objective) -> Look:
 
 
 class _Shortest:
-    """Of the restarts along the first axis, and of all steps, the shortest perturbation that is misclassified."""
+    """Of the restarts along the first axis, and of all steps, the shortest perturbation that is
+    misclassified.
+    """
 
     def __init__(self, delta: Tensor, size: Tensor) -> None:
         self.delta, self.size = delta, size

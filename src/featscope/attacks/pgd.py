@@ -43,7 +43,7 @@ def targeted(target: Tensor) -> Loss:
 
 
 def towards(target: Tensor) -> Loss:
-    """The loss F_target − max_{j≠target} F_j: positive exactly where the example is classified as its target."""
+    """The loss F_target − max_{j≠target} F_j: positive where the example is classified as its target."""
 
     def grad(outputs: Tensor, y: Tensor) -> Tensor:
         return -MARGIN.grad(outputs, target)
@@ -52,7 +52,9 @@ def towards(target: Tensor) -> Loss:
 
 
 def shifted(shift: int) -> Loss:
-    """The targeted loss for the class ``shift`` places after the label, so that it follows any choice of examples."""
+    """The targeted loss for the class ``shift`` places after the label, so that it follows any choice of
+    examples.
+    """
 
     def aim(outputs: Tensor, y: Tensor) -> Loss:
         return targeted((y + shift) % outputs.shape[-1])
@@ -64,9 +66,11 @@ def shifted(shift: int) -> Loss:
 class PGD:
     """δ ← Π(δ + s·direction(∇loss)), the best of ``restarts`` starts by margin.
 
-    ``step_size`` None lets the step fall linearly from ε to 0, which settles where a fixed step keeps circling. With ``every_target`` each wrong class is aimed at in turn.
-    ``stop_early`` leaves an example alone once it is fooled, which is all that robust accuracy asks. A ``goal`` replaces the objective: a loss of one's own,
-    for example :func:`towards` a class or a distance of features, and the best start is then the one with the largest goal.
+    ``step_size`` None lets the step fall linearly from ε to 0, which settles where a fixed step keeps
+    circling. With ``every_target`` each wrong class is aimed at in turn. ``stop_early`` leaves an example
+    alone once it is fooled, which is all that robust accuracy asks. A ``goal`` replaces the objective: a loss
+    of one's own, for example :func:`towards` a class or a distance of features, and the best start is then
+    the one with the largest goal.
     """
 
     objective: str = "margin"
@@ -83,17 +87,33 @@ class PGD:
         require_at_least("restarts", self.restarts, 1)
         loss(self.objective)
         plain = self.goal is None or not (self.every_target or self.stop_early)
-        require(plain, "a goal of one's own goes without every_target and stop_early", "both given", "drop one")
+        require(
+            plain, "a goal of one's own goes without every_target and stop_early", "both given", "drop one"
+        )
 
     @property
     def name(self) -> str:
         """For example pgd20-margin."""
-        return f"pgd{self.steps}-{self.goal.name if self.goal else self.objective}" + ("-targets" if self.every_target else "")
+        return f"pgd{self.steps}-{self.goal.name if self.goal else self.objective}" + (
+            "-targets" if self.every_target else ""
+        )
 
-    def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator, start: Tensor | None = None) -> Tensor:
-        """Return for each example the perturbation of smallest margin among all tries; ``start`` is tried first."""
+    def __call__(
+        self,
+        model: Model,
+        x: Tensor,
+        y: Tensor,
+        threat: Threat,
+        rng: torch.Generator,
+        start: Tensor | None = None,
+    ) -> Tensor:
+        """Return for each example the perturbation of smallest margin among all tries; ``start`` is tried
+        first.
+        """
         alone, shape = y.dim() == 1 or not self.stop_early, tuple(y.shape)
-        require(alone, "stop_early works on one batch of examples", f"labels of shape {shape}", "drop stop_early")
+        require(
+            alone, "stop_early works on one batch of examples", f"labels of shape {shape}", "drop stop_early"
+        )
         with kept(model), torch.no_grad():
             known = self._known(model, x, y, start)
             best = (UntilFooled if self.stop_early else Highest)(torch.zeros_like(x), known)
@@ -114,8 +134,9 @@ class PGD:
     def _known(self, model: Model, x: Tensor, y: Tensor, start: Tensor | None) -> Tensor:
         """The score at 0 where 0 counts as a try, else −∞.
 
-        What is found must not be below a goal of one's own at 0, and what is wrong as it is needs no attack. Elsewhere
-        it cannot matter: for an example that is right at 0 the smallest margin decides, and 0 has not fooled it.
+        What is found must not be below a goal of one's own at 0, and what is wrong as it is needs no attack.
+        Elsewhere it cannot matter: for an example that is right at 0 the smallest margin decides, and 0 has
+        not fooled it.
         """
         if self.goal is not None or (self.stop_early and start is None):
             return self._score(model(x), y)

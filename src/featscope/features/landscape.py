@@ -1,13 +1,16 @@
-"""The loss around images (CGRO §6): for δ in a list of radii, the largest change of the loss and the largest gradient norm within δ.
+"""The loss around images (CGRO §6): for δ in a list of radii, the largest change of the loss and the largest
+gradient norm within δ.
 
     change(δ) = max_{‖ξ‖≤δ} L(f(X+ξ), y) − L(f(X), y)          gradient(δ) = max_{‖ξ‖≤δ} ‖∇_X L(f(X+ξ), y)‖_*
 
-with the dual norm (ℓ1 for ℓ∞). Both are searched by projected ascent, the second by the gradient of the gradient's norm, so both are the largest values
-*found*: lower bounds. Radii ascend, each starts where the last ended, and what was found at a smaller radius counts at every larger one.
+with the dual norm (ℓ1 for ℓ∞). Both are searched by projected ascent, the second by the gradient of the
+gradient's norm, so both are the largest values *found*: lower bounds. Radii ascend, each starts where the
+last ended, and what was found at a smaller radius counts at every larger one.
 
-Along the segment from X to the loss maximiser X+ξ found, the loss rises by ∫⟨∇L(X+tξ), ξ⟩dt, so some point of it has ‖∇L‖_* ≥ change/δ (the mean value
-theorem; CGRO appendix F's Taylor step). Where the search for the gradient stayed below change/δ it was too weak, and bisection finds such a point: of
-two halves of a segment one rises at least as fast as the whole.
+Along the segment from X to the loss maximiser X+ξ found, the loss rises by ∫⟨∇L(X+tξ), ξ⟩dt, so some point of
+it has ‖∇L‖_* ≥ change/δ (the mean value theorem; CGRO appendix F's Taylor step). Where the search for the
+gradient stayed below change/δ it was too weak, and bisection finds such a point: of two halves of a segment
+one rises at least as fast as the whole.
 """
 
 from __future__ import annotations
@@ -35,8 +38,9 @@ ROUNDING = 1e-5
 class Landscape(NamedTuple):
     """What was found for N images and R radii.
 
-    ``loss`` and ``slope`` (N): L and ‖∇L‖_* at the images; ``change`` and ``gradient`` (R, N): the largest within each radius; ``repaired`` (R, N): whether the
-    gradient came from bisection because the search for it was too weak.
+    ``loss`` and ``slope`` (N): L and ‖∇L‖_* at the images; ``change`` and ``gradient`` (R, N): the largest
+    within each radius; ``repaired`` (R, N): whether the gradient came from bisection because the search for
+    it was too weak.
     """
 
     loss: Tensor
@@ -46,13 +50,25 @@ class Landscape(NamedTuple):
     repaired: Tensor
 
     def mean_value(self, radii: Sequence[float]) -> Tensor:
-        """change ÷ (δ·gradient), (R, N), the loss known to ``ROUNDING``: at most 1 by the mean value theorem if the gradient was found."""
-        reach = torch.as_tensor(radii, dtype=self.change.dtype, device=self.change.device)[:, None] * self.gradient
+        """change ÷ (δ·gradient), (R, N), the loss known to ``ROUNDING``: at most 1 by the mean value theorem
+        if the gradient was found.
+        """
+        reach = (
+            torch.as_tensor(radii, dtype=self.change.dtype, device=self.change.device)[:, None]
+            * self.gradient
+        )
         return self.change / (reach + ROUNDING)
 
 
 def landscape(
-    net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], steps: int, rng: torch.Generator, batch: int = 500
+    net: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    threat: Threat,
+    radii: Sequence[float],
+    steps: int,
+    rng: torch.Generator,
+    batch: int = 500,
 ) -> Landscape:
     """Measure both at all radii, in evaluation mode, in batches."""
     require_ascending(radii)
@@ -65,9 +81,17 @@ def landscape(
 
 
 def largest_change(
-    net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], steps: int, rng: torch.Generator
+    net: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    threat: Threat,
+    radii: Sequence[float],
+    steps: int,
+    rng: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """The largest loss change found within each radius, (R, N), and the perturbation that attains it, (R, N, …)."""
+    """The largest loss change found within each radius, (R, N), and the perturbation that attains it, (R, N,
+    …).
+    """
     require_ascending(radii)
     with in_mode(net, "eval"), torch.no_grad():
         clean = _loss(net, x, y)
@@ -110,7 +134,15 @@ def _loss(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return functional.cross_entropy(net(x), y, reduction="none")
 
 
-def _one_batch(net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], steps: int, rng: torch.Generator) -> Landscape:
+def _one_batch(
+    net: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    threat: Threat,
+    radii: Sequence[float],
+    steps: int,
+    rng: torch.Generator,
+) -> Landscape:
     loss, slope = loss_and_norm(net, x, y, threat)
     change, where = largest_change(net, x, y, threat, radii, steps, rng)
     top, best, last = slope, torch.zeros_like(x), 0.0
@@ -119,7 +151,8 @@ def _one_batch(net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequ
         weak = torch.zeros_like(y, dtype=torch.bool)
         if radius > 0:
             here = threat.with_radius(radius)
-            # The saturated loss is flat to the second order at many images, so the search begins at a random point there.
+            # The saturated loss is flat to the second order at many images, so the search begins at a random
+            # point there.
             start = here.sample(x, rng) if last == 0 else here.project(best * (radius / last), x)
             top, best = _climb(net, x, y, here, steps, _steeper(net, x, y, here, start, worst), top, best)
             weak = rise > radius * top + ROUNDING
@@ -151,15 +184,28 @@ def _climb(
 
 
 def _bisect(
-    net: nn.Module, x: Tensor, y: Tensor, threat: Threat, delta: Tensor, rise: Tensor, weak: Tensor, top: Tensor, best: Tensor
+    net: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    threat: Threat,
+    delta: Tensor,
+    rise: Tensor,
+    weak: Tensor,
+    top: Tensor,
+    best: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Where ``weak``, follow the faster rising half of the segment from x to x + delta until a gradient norm ≥ rise ÷ radius is found."""
+    """Where ``weak``, follow the faster rising half of the segment from x to x + delta until a gradient norm
+    ≥ rise ÷ radius is found.
+    """
     left = weak.nonzero()[:, 0]
     if not len(left):
         return top, best
     top, best = top.clone(), best.clone()
     x, y, delta, rise = x[left], y[left], delta[left], rise[left]
-    ends = [torch.zeros(len(left), dtype=x.dtype, device=x.device), torch.ones(len(left), dtype=x.dtype, device=x.device)]
+    ends = [
+        torch.zeros(len(left), dtype=x.dtype, device=x.device),
+        torch.ones(len(left), dtype=x.dtype, device=x.device),
+    ]
     values = [loss_and_norm(net, x + widened(t, x) * delta, y, threat)[0] for t in ends]
     for _ in range(HALVINGS):
         middle = (ends[0] + ends[1]) / 2
