@@ -19,7 +19,7 @@ from featscope.core.losses import Loss, margin
 
 
 class Seen(NamedTuple):
-    """What a look at points shows: the score they are kept by; if asked for, the value climbed, its gradient."""
+    """What a look at points shows: the score they are kept by; on demand, the value climbed and gradient."""
 
     score: Tensor
     value: Callable[[], Tensor]

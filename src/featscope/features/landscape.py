@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from featscope.attacks.ascent import Highest, Seen, ascend, by_autograd, falling, stepping, widened
@@ -67,7 +67,7 @@ def landscape(
     threat: Threat,
     radii: Sequence[float],
     steps: int,
-    rng: torch.Generator,
+    rng: Generator,
     batch: int = 500,
 ) -> Landscape:
     """Measure both at all radii, in evaluation mode, in batches."""
@@ -81,13 +81,7 @@ def landscape(
 
 
 def largest_change(
-    net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    threat: Threat,
-    radii: Sequence[float],
-    steps: int,
-    rng: torch.Generator,
+    net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], steps: int, rng: Generator
 ) -> tuple[Tensor, Tensor]:
     """The largest loss change found within each radius, (R, N), and the perturbation that attains it, (R, N,
     …).
@@ -135,13 +129,7 @@ def _loss(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _one_batch(
-    net: nn.Module,
-    x: Tensor,
-    y: Tensor,
-    threat: Threat,
-    radii: Sequence[float],
-    steps: int,
-    rng: torch.Generator,
+    net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], steps: int, rng: Generator
 ) -> Landscape:
     loss, slope = loss_and_norm(net, x, y, threat)
     change, where = largest_change(net, x, y, threat, radii, steps, rng)
