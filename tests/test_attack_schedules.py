@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from featscope.attacks.apgd import APGD, _Climb, checkpoints
+from featscope.attacks.apgd import APGD, AdaptiveSteps, checkpoints
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.minimal import MinimalPGD
 from featscope.attacks.pgd import PGD
@@ -13,7 +13,7 @@ from featscope.attacks.square import Square
 from featscope.attacks.suite import assess
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput
-from featscope.core.losses import MARGIN, OWN_LOGIT, margin
+from featscope.core.losses import OWN_LOGIT, margin
 from featscope.core.streams import stream
 
 
@@ -270,7 +270,8 @@ def test_the_smallest_radius_of_a_linear_score_is_its_distance():
 def test_a_step_is_halved_by_too_few_rises_or_by_no_gain_with_an_unchanged_step(rises, gained, halved_then, halves):
     """Of ten steps 7.5 must rise; no gain counts only if the step was not halved at the last checkpoint."""
     x, value = torch.zeros(1, 2), torch.zeros(1)
-    climb = _Climb(x, torch.tensor([0]), Threat("Linf", 0.5, 1), MARGIN, x, value, x, value)
+    climb = AdaptiveSteps(Threat("Linf", 0.5, 1), 100)
+    climb.begin(x, value, x)
     climb.rises = torch.tensor([float(rises)])
     climb.top, climb.top_before = torch.tensor([1.0 if gained else 0.0]), torch.zeros(1)
     climb.halved, climb.top_delta, climb.delta = torch.tensor([halved_then]), x + 0.25, x + 0.5

@@ -252,3 +252,25 @@ def test_every_perturbation_that_counts_is_in_the_threat():
             some = curve.fooled_at == radius
             assert bool(threat.with_radius(radius).contains(curve.delta[some], x[some]).all())
         assert not bool((margin(net(x + curve.delta), y) > 0)[fooled].any())
+
+
+COMPILED = {
+    "torch.compile(network)": lambda net: torch.compile(net, backend="eager"),
+    "network.compile()": lambda net: (net.compile(backend="eager"), net)[1],
+    "a compiled part": lambda net: nn.Sequential(nn.Identity(), torch.compile(net, backend="eager")).eval(),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", COMPILED)
+def test_a_compiled_network_is_searched_as_it_is(form):
+    x, y = images(20, 5)
+    net, made = fitted("batchnorm"), COMPILED[form](fitted("batchnorm"))
+    assert fold(made, x).model is made
+    for attack in (QUICK, APGD("soft-margin", 5)):
+        plain = assess(net, x, y, THREAT, [attack], fast=False)
+        found = assess(made, x, y, THREAT, [attack])
+        assert torch.equal(found.evaluation.robust, plain.evaluation.robust)
+        assert 0 < found.accuracy < 1
+        assert (found.folded, found.warnings) == (0, [])
+    assert not any(part.training for part in made.modules())

@@ -1,4 +1,6 @@
-"""What an evaluator of foreign networks asks of images, labels and outputs before any attack: a right answer or a refusal in one line."""
+"""What an evaluator of foreign networks asks of images, labels and outputs before any attack: a right answer
+or a refusal in one line.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,23 @@ from featscope.nets.adapters import Cast
 
 
 def admit(model: Model, x: Tensor, y: Tensor, threat: Threat) -> tuple[Model, Tensor]:
-    """The network with logits in the images' precision, and the labels as class numbers; anything else is refused."""
+    """The network with logits in the images' precision, and the labels as class numbers; anything else is
+    refused.
+    """
     both = isinstance(x, Tensor) and isinstance(y, Tensor)
-    require(both, "images and labels must be tensors", f"{type(x).__name__} and {type(y).__name__}", "use torch.as_tensor")
+    require(
+        both,
+        "images and labels must be tensors",
+        f"{type(x).__name__} and {type(y).__name__}",
+        "use torch.as_tensor",
+    )
     y = _labels(y)
     _images(x)
     require(
-        len(x) == len(y) > 0, "there must be as many labels as images, and at least one", f"{len(x)} images, {len(y)} labels", "check both"
+        len(x) == len(y) > 0,
+        "there must be as many labels as images, and at least one",
+        f"{len(x)} images, {len(y)} labels",
+        "check both",
     )
     threat.require_fits(x, y)
     model = _in_precision(model, x)
@@ -31,20 +43,37 @@ def admit(model: Model, x: Tensor, y: Tensor, threat: Threat) -> tuple[Model, Te
     classes = outputs.shape[1]
     least, most = int(y.min()), int(y.max())
     rule = "labels are class numbers from 0 to the number of outputs less one"
-    require(least >= 0 and most < classes, rule, f"labels from {least} to {most}, {classes} outputs", "number the classes from 0")
+    require(
+        least >= 0 and most < classes,
+        rule,
+        f"labels from {least} to {most}, {classes} outputs",
+        "number the classes from 0",
+    )
     return model, y
 
 
 def _labels(y: Tensor) -> Tensor:
-    rule, remedy = "labels must be class numbers of shape (N,)", "use y.long(), or y.argmax(-1) for one-hot labels"
+    rule, remedy = (
+        "labels must be class numbers of shape (N,)",
+        "use y.long(), or y.argmax(-1) for one-hot labels",
+    )
     require(y.dim() == 1 and not y.is_floating_point(), rule, f"{_type(y)} of shape {tuple(y.shape)}", remedy)
     return y.long()
 
 
 def _images(x: Tensor) -> None:
-    remedy = "use x.float() / 255" if not x.is_floating_point() else "use x.float(); a network of half precision is cast inside"
+    remedy = (
+        "use x.float() / 255"
+        if not x.is_floating_point()
+        else "use x.float(); a network of half precision is cast inside"
+    )
     require(x.dtype in (torch.float32, torch.float64), "images must be float32 or float64", _type(x), remedy)
-    require(bool(torch.isfinite(x).all()), "images must be finite", f"{int((~torch.isfinite(x)).sum())} are not", "remove NaN and infinity")
+    require(
+        bool(torch.isfinite(x).all()),
+        "images must be finite",
+        f"{int((~torch.isfinite(x)).sum())} are not",
+        "remove NaN and infinity",
+    )
 
 
 def _type(t: Tensor) -> str:
@@ -55,7 +84,11 @@ def _in_precision(model: Model, x: Tensor) -> Model:
     """A network of half precision takes the images cast; its own type otherwise."""
     if not isinstance(model, nn.Module):
         return model
-    types = {p.dtype for p in model.parameters() if not isinstance(p, nn.UninitializedParameter) and p.is_floating_point()}
+    types = {
+        p.dtype
+        for p in model.parameters()
+        if not isinstance(p, nn.UninitializedParameter) and p.is_floating_point()
+    }
     if len(types) == 1 and next(iter(types)) != x.dtype:
         return Cast(model, next(iter(types)))
     return model
@@ -72,16 +105,39 @@ def _first_outputs(model: Model, x: Tensor) -> Tensor:
         except Exception as error:
             first = (str(error).strip().splitlines() or [""])[0][:160]
             remedy = f"call it once by hand on {_type(x)} of shape {tuple(x.shape)}"
-            raise BadInput("the network fails on the images", f"{type(error).__name__}: {first}", remedy) from error
-    require(torch.equal(given, x), "a network must not change its input", "an operation in place", "let it begin with x = x.clone()")
+            raise BadInput(
+                "the network fails on the images", f"{type(error).__name__}: {first}", remedy
+            ) from error
+    require(
+        torch.equal(given, x),
+        "a network must not change its input",
+        "an operation in place",
+        "let it begin with x = x.clone()",
+    )
     if not isinstance(outputs, Tensor):
         key = next(iter(outputs), 0) if isinstance(outputs, Mapping) else 0
         remedy = f"wrap it: featscope.nets.adapters.Picked(network, {key!r})"
-        raise BadInput("a network must return one tensor of logits", f"it returns a {type(outputs).__name__}", remedy)
+        raise BadInput(
+            "a network must return one tensor of logits", f"it returns a {type(outputs).__name__}", remedy
+        )
     if outputs.shape in ((len(x),), (len(x), 1)):
         remedy = "wrap it: featscope.nets.adapters.OneLogit(network) has the logits (0, f)"
-        raise BadInput("logits must be of shape (N, classes), two classes at least", f"shape {tuple(outputs.shape)}", remedy)
+        raise BadInput(
+            "logits must be of shape (N, classes), two classes at least",
+            f"shape {tuple(outputs.shape)}",
+            remedy,
+        )
     shaped = outputs.dim() == 2 and len(outputs) == len(x)
-    require(shaped, "logits must be of shape (N, classes)", f"{tuple(outputs.shape)} for {len(x)} images", "return one row for each image")
-    require(bool(torch.isfinite(outputs).all()), "logits must be finite", "NaN or infinity", "check the weights and the input range")
+    require(
+        shaped,
+        "logits must be of shape (N, classes)",
+        f"{tuple(outputs.shape)} for {len(x)} images",
+        "return one row for each image",
+    )
+    require(
+        bool(torch.isfinite(outputs).all()),
+        "logits must be finite",
+        "NaN or infinity",
+        "check the weights and the input range",
+    )
     return outputs

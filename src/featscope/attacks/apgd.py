@@ -1,4 +1,5 @@
-"""PGD with an adaptive step (APGD, Croce and Hein 2020): momentum, and a step that halves where it stops helping.
+"""PGD with an adaptive step (APGD, Croce and Hein 2020): momentum, and a step that halves where it stops
+helping.
 
 It has no step size to choose, so a robust accuracy that only holds for one step size does not survive it.
 """
@@ -10,12 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from featscope.attacks.ascent import Highest, Seen, ascend, fooling, through, widened
 from featscope.attacks.mode import kept
-from featscope.attacks.pgd import keep_smaller
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require_at_least
-from featscope.core.linearise import Model, linearise
-from featscope.core.losses import Loss, loss, margin
+from featscope.core.linearise import Model
+from featscope.core.losses import loss
 
 #: weight of the new direction against the last move
 MOMENTUM = 0.75
@@ -24,7 +25,9 @@ RISING = 0.75
 
 
 def checkpoints(steps: int) -> list[int]:
-    """When the step size is reconsidered: after .22 of the steps, then in intervals that shrink by .03 down to .06."""
+    """When the step size is reconsidered: after .22 of the steps, then in intervals that shrink by .03 down
+    to .06.
+    """
     hundredths = [0, 22]  # whole numbers: rounded up after sums of floats, 57.000…1 would be 58
     while hundredths[-1] < 100:
         hundredths.append(hundredths[-1] + max(hundredths[-1] - hundredths[-2] - 3, 6))
@@ -33,7 +36,9 @@ def checkpoints(steps: int) -> list[int]:
 
 @dataclass(frozen=True)
 class APGD:
-    """Per example: step 2ε at first, halved (and the search taken back to the best point) when too few steps helped or nothing was gained."""
+    """Per example: a step of 2ε, halved where too few steps helped or nothing was gained, back at the best
+    point.
+    """
 
     objective: str = "cross-entropy"
     steps: int = 50
@@ -52,77 +57,69 @@ class APGD:
     def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:
         """Return for each example the perturbation of smallest margin among all starts and steps."""
         with kept(model), torch.no_grad():
-            best, worst = torch.zeros_like(x), margin(model(x).detach(), y)
+            best, look = (
+                Highest(torch.zeros_like(x), fooling(model(x), y)),
+                through(model, loss(self.objective)),
+            )
             for _ in range(self.restarts):
-                delta, found = self._ascend(model, x, y, threat, threat.sample(x, rng))
-                best, worst = keep_smaller(best, worst, delta, found)
-        return best
-
-    def _ascend(self, model: Model, x: Tensor, y: Tensor, threat: Threat, delta: Tensor) -> tuple[Tensor, Tensor]:
-        goal = loss(self.objective)
-        climb = _Climb(x, y, threat, goal, delta, *_look(model, x + delta, y, goal))
-        marks, last = checkpoints(self.steps), 0
-        for step in range(self.steps):
-            climb.move(step == 0)
-            climb.see(*_look(model, x + climb.delta, y, goal))
-            if step + 1 in marks:
-                climb.reconsider(step + 1 - last)
-                last = step + 1
-        return climb.wrong, climb.margin
+                start, move = threat.sample(x, rng), AdaptiveSteps(threat, self.steps)
+                ascend(look, move, start, self.steps, best, x, y)
+        return best.delta
 
 
-def _look(model: Model, x: Tensor, y: Tensor, goal: Loss) -> tuple[Tensor, Tensor, Tensor]:
-    """The goal's value, its gradient and the margin."""
-    outputs, pull = linearise(model, x)
-    return goal.value(outputs, y), pull(goal.grad(outputs, y)), margin(outputs, y)
+class AdaptiveSteps:
+    """The moves of one ascent of a batch, with what they remember of each example."""
 
+    def __init__(self, threat: Threat, steps: int) -> None:
+        self.threat, self.marks, self.mark = threat, checkpoints(steps), 0
 
-def _wide(flags: Tensor, like: Tensor) -> Tensor:
-    return flags.view(flags.shape + (1,) * (like.dim() - flags.dim()))
+    def __call__(self, step: int, x: Tensor, delta: Tensor, seen: Seen) -> Tensor:
+        """Note what is seen, reconsider the step's size at a checkpoint, and move."""
+        if step == 0:
+            self.begin(delta, seen.value(), seen.gradient())
+        else:
+            self.note(delta, seen.value(), seen.gradient())
+        if step in self.marks:
+            self.reconsider(step - self.mark)
+            self.mark = step
+        return self._move(x, 1.0 if step == 0 else MOMENTUM)
 
-
-class _Climb:
-    """The state of the ascent of a batch."""
-
-    def __init__(
-        self, x: Tensor, y: Tensor, threat: Threat, goal: Loss, delta: Tensor, value: Tensor, gradient: Tensor, found: Tensor
-    ) -> None:
-        self.x, self.threat = x, threat
+    def begin(self, delta: Tensor, value: Tensor, gradient: Tensor) -> None:
+        """Steps of 2ε, nothing gained yet."""
         self.delta, self.previous, self.gradient, self.value = delta, delta, gradient, value
-        self.top, self.top_delta, self.top_gradient = value, delta, gradient
-        self.wrong, self.margin = delta, found
-        self.size = torch.full_like(value, 2 * threat.eps)
+        self.top, self.top_delta, self.top_gradient, self.top_before = value, delta, gradient, value
+        self.size = torch.full_like(value, 2 * self.threat.eps)
         self.rises = torch.zeros_like(value)
         self.halved = torch.zeros_like(value, dtype=torch.bool)
-        self.top_before = value
 
-    def move(self, first: bool) -> None:
-        """A step along the gradient, averaged with the last move."""
-        size = _wide(self.size, self.delta)
-        ahead = self.threat.project(self.delta + size * self.threat.direction(self.gradient), self.x)
-        weight = 1.0 if first else MOMENTUM
-        mixed = self.delta + weight * (ahead - self.delta) + (1 - weight) * (self.delta - self.previous)
-        self.previous, self.delta = self.delta, self.threat.project(mixed, self.x)
-
-    def see(self, value: Tensor, gradient: Tensor, found: Tensor) -> None:
-        """Note what the new point gives."""
+    def note(self, delta: Tensor, value: Tensor, gradient: Tensor) -> None:
+        """Whether the new point is higher than the last, and than all before."""
         self.rises += (value > self.value).to(value)
-        self.value, self.gradient = value, gradient
+        self.delta, self.value, self.gradient = delta, value, gradient
         higher = value > self.top
         self.top = torch.where(higher, value, self.top)
-        self.top_delta = torch.where(_wide(higher, self.delta), self.delta, self.top_delta)
-        self.top_gradient = torch.where(_wide(higher, self.delta), gradient, self.top_gradient)
-        self.wrong, self.margin = keep_smaller(self.wrong, self.margin, self.delta, found)
+        self.top_delta = torch.where(widened(higher, delta), delta, self.top_delta)
+        self.top_gradient = torch.where(widened(higher, delta), gradient, self.top_gradient)
 
     def reconsider(self, window: int) -> None:
-        """Halve the step where fewer than ``RISING`` of the steps rose, or where nothing was gained with the step unchanged."""
+        """Halve the step where fewer than ``RISING`` of the steps rose, or none gained with the step
+        unchanged.
+        """
         few = self.rises < RISING * window
         stuck = ~self.halved & (self.top <= self.top_before)
         halve = few | stuck
-        wide = _wide(halve, self.delta)
+        wide = widened(halve, self.delta)
         self.size = torch.where(halve, self.size / 2, self.size)
         self.delta = torch.where(wide, self.top_delta, self.delta)
         self.gradient = torch.where(wide, self.top_gradient, self.gradient)
         self.value = torch.where(halve, self.top, self.value)
         self.previous = torch.where(wide, self.delta, self.previous)
         self.halved, self.top_before, self.rises = halve, self.top, torch.zeros_like(self.rises)
+
+    def _move(self, x: Tensor, weight: float) -> Tensor:
+        """A step along the gradient, averaged with the last move."""
+        step = widened(self.size, self.delta) * self.threat.direction(self.gradient)
+        ahead = self.threat.project(self.delta + step, x)
+        mixed = self.delta + weight * (ahead - self.delta) + (1 - weight) * (self.delta - self.previous)
+        self.previous = self.delta
+        return self.threat.project(mixed, x)

@@ -1,7 +1,8 @@
 """Searching on a fast copy without trusting it.
 
-What a copy finds is tried on the network. Of what it does not find a sample is searched on the network too, from the same starts: if the network shows
-what its copy hides, the copy is dropped and everything that it did not settle is searched again on the network.
+What a copy finds is tried on the network. Of what it does not find a sample is searched on the network too,
+from the same starts: if the network shows what its copy hides, the copy is dropped and everything that it did
+not settle is searched again on the network.
 """
 
 from __future__ import annotations
@@ -19,12 +20,17 @@ from featscope.nets.fold import fold, spread
 
 #: how many of the examples that a copy does not fool are searched on the network itself
 SAMPLE = 16
-DROPPED = "the network is fooled where its fast copy is not: the copy was dropped, and the search repeated on the network"
+DROPPED = (
+    "the network is fooled where its fast copy is not: "
+    "the copy was dropped, and the search repeated on the network"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Fallen:
-    """For each example the radius at which it is fooled (0: at once; ∞: not), its perturbation, and the radii after each attack in turn."""
+    """For each example the radius at which it is fooled (0: at once; ∞: not), its perturbation, and the radii
+    after each attack in turn.
+    """
 
     fooled_at: Tensor
     delta: Tensor
@@ -45,7 +51,9 @@ Look = Callable[[Model, Tensor, str], Fallen]
 
 
 def fast_copy(model: Model, x: Tensor, fast: bool = True) -> tuple[Model, int]:
-    """What is searched, a folded copy of a network or the model as it is, and how many BatchNorms were folded."""
+    """What is searched, a folded copy of a network or the model as it is, and how many BatchNorms were
+    folded.
+    """
     if not (fast and isinstance(model, nn.Module)):
         return model, 0
     copy = fold(model, x)
@@ -54,10 +62,16 @@ def fast_copy(model: Model, x: Tensor, fast: bool = True) -> tuple[Model, int]:
 
 @torch.no_grad()
 def recount(network: Model, found: Fallen, x: Tensor, y: Tensor, batch: int = 500) -> tuple[Fallen, Tensor]:
-    """What of it fools the network itself, and which examples the copy judged differently; rounding may decide at a tie."""
+    """What of it fools the network itself, and which examples the copy judged differently; rounding may
+    decide at a tie.
+    """
     with in_mode(network, "eval"):
-        pieces = zip(torch.split(x, batch), torch.split(found.delta, batch), torch.split(y, batch), strict=True)
-        right = [torch.stack([margin(network(a), c) > 0, margin(network(a + d), c) > 0]) for a, d, c in pieces]
+        pieces = zip(
+            torch.split(x, batch), torch.split(found.delta, batch), torch.split(y, batch), strict=True
+        )
+        right = [
+            torch.stack([margin(network(a), c) > 0, margin(network(a + d), c) > 0]) for a, d, c in pieces
+        ]
     clean, still = torch.cat(right, 1).cpu()
     fooled = torch.isfinite(found.fooled_at)
     differs = clean & ((fooled & still) | (found.fooled_at == 0))
@@ -66,10 +80,14 @@ def recount(network: Model, found: Fallen, x: Tensor, y: Tensor, batch: int = 50
         kept = torch.where(differs, torch.inf, radius)
         return torch.where(clean, kept, 0.0)
 
-    return Fallen(judged(found.fooled_at), found.delta, {name: judged(r) for name, r in found.after.items()}), differs
+    return Fallen(
+        judged(found.fooled_at), found.delta, {name: judged(r) for name, r in found.after.items()}
+    ), differs
 
 
-def search(network: Model, copy: Model, x: Tensor, y: Tensor, look: Look, probe: Look | None = None) -> tuple[Fallen, list[str]]:
+def search(
+    network: Model, copy: Model, x: Tensor, y: Tensor, look: Look, probe: Look | None = None
+) -> tuple[Fallen, list[str]]:
     """Search on the copy and settle on the network; ``probe`` is the search of the sample, if another."""
     everyone = torch.arange(len(y), device=x.device)
     if copy is network:
@@ -91,8 +109,12 @@ def search(network: Model, copy: Model, x: Tensor, y: Tensor, look: Look, probe:
     return found, [DROPPED]
 
 
-def hidden(network: Model, copy: Model, x: Tensor, y: Tensor, fooled_at: Tensor, look: Look) -> tuple[tuple[Tensor, Fallen], bool]:
-    """A sample of the examples that fell last, searched on the network: what was found, and whether the same search on the copy finds less."""
+def hidden(
+    network: Model, copy: Model, x: Tensor, y: Tensor, fooled_at: Tensor, look: Look
+) -> tuple[tuple[Tensor, Fallen], bool]:
+    """A sample of the examples that fell last, searched on the network: what was found, and whether the same
+    search on the copy finds less.
+    """
     last = (fooled_at == fooled_at.max()) & (fooled_at > 0) if len(fooled_at) else fooled_at > 0
     left = last.nonzero()[:, 0]
     chosen = left[spread(len(left), SAMPLE)].to(x.device)

@@ -1,8 +1,10 @@
 """Robust accuracy at a list of radii, by bisection of the list for each example.
 
-Who is fooled at a radius is fooled at every larger one, so an attack that fails leaves only the larger radii to try and one that succeeds only the smaller:
-an example meets about log₂ of the number of radii attacks, not one at each radius. It ends between two neighbours of the list: fooled at one, withstanding
-the attack at the one below. Further attacks begin there and go down: each has failed at the largest radius at which an example counts as robust.
+Who is fooled at a radius is fooled at every larger one, so an attack that fails leaves only the larger radii
+to try and one that succeeds only the smaller: an example meets about log₂ of the number of radii attacks, not
+one at each radius. It ends between two neighbours of the list: fooled at one, withstanding the attack at the
+one below. Further attacks begin there and go down: each has failed at the largest radius at which an example
+counts as robust.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ from featscope.core.losses import margin
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Robust accuracy at each radius, and for each example the smallest radius of the list at which it is fooled (∞: none; 0: at once).
+    """Robust accuracy at each radius, and for each example the smallest radius of the list at which it is
+    fooled (∞: none; 0: at once).
 
-    ``by`` has the accuracies after each attack in turn. ``warnings`` say what makes the numbers doubtful; without any the curve is ``trusted``.
+    ``by`` has the accuracies after each attack in turn. ``warnings`` say what makes the numbers doubtful;
+    without any the curve is ``trusted``.
     """
 
     radii: tuple[float, ...]
@@ -46,25 +50,45 @@ class Curve:
 
 @torch.no_grad()
 def robust_curve(
-    model: Model, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], attack: PGD, rng: torch.Generator, batch: int = 500
+    model: Model,
+    x: Tensor,
+    y: Tensor,
+    threat: Threat,
+    radii: Sequence[float],
+    attack: PGD,
+    rng: torch.Generator,
+    batch: int = 500,
 ) -> Curve:
-    """One attack at radii that bisect the list. A perturbation found at a smaller radius is one at every larger radius, so accuracy never rises."""
+    """One attack at radii that bisect the list.
+
+    A perturbation found at a smaller radius is one at every larger radius, so accuracy never rises.
+    """
     require_ascending(radii)
     threat.require_fits(x, y)
     fooled_at, delta = torch.full((len(y),), torch.inf), torch.zeros_like(x)
     with in_mode(model, "eval"):
         for first in range(0, len(y), batch):
             part = slice(first, first + batch)
-            search = _Search(model, x[part], y[part], threat, _positive(radii), rng, fooled_at[part], delta[part])
+            search = _Search(
+                model, x[part], y[part], threat, _positive(radii), rng, fooled_at[part], delta[part]
+            )
             search.bisect(search.begin(), attack)
     return count(radii, Fallen(fooled_at, delta))
 
 
 @torch.no_grad()
 def fall(
-    model: Model, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], attacks: Sequence[Attack], rng: torch.Generator
+    model: Model,
+    x: Tensor,
+    y: Tensor,
+    threat: Threat,
+    radii: Sequence[float],
+    attacks: Sequence[Attack],
+    rng: torch.Generator,
 ) -> Fallen:
-    """Several attacks on one batch: the first bisects a list of radii, each of the others goes down from where the last one ended."""
+    """Several attacks on one batch: the first bisects a list of radii, each of the others goes down from
+    where the last one ended.
+    """
     found = Fallen(torch.full((len(y),), torch.inf), torch.zeros_like(x))
     with in_mode(model, "eval"):
         search = _Search(model, x, y, threat, _positive(radii), rng, found.fooled_at, found.delta)
@@ -82,7 +106,12 @@ def fall(
 def require_ascending(radii: Sequence[float]) -> None:
     """Refuse an empty list, negative radii and any other order."""
     increasing = all(a < b for a, b in zip(radii, list(radii)[1:], strict=False))
-    require(len(radii) > 0 and min(radii) >= 0 and increasing, "radii must be ascending", f"{tuple(radii)}", "sort them")
+    require(
+        len(radii) > 0 and min(radii) >= 0 and increasing,
+        "radii must be ascending",
+        f"{tuple(radii)}",
+        "sort them",
+    )
 
 
 def _positive(radii: Sequence[float]) -> list[float]:
@@ -97,7 +126,15 @@ def accuracies(radii: Sequence[float], fooled_at: Tensor) -> tuple[float, ...]:
 def count(radii: Sequence[float], found: Fallen, warnings: Sequence[str] = (), folded: int = 0) -> Curve:
     """The curve of what was found."""
     by = {name: accuracies(radii, after) for name, after in found.after.items()}
-    return Curve(tuple(radii), accuracies(radii, found.fooled_at), found.fooled_at, found.delta, by, list(warnings), folded)
+    return Curve(
+        tuple(radii),
+        accuracies(radii, found.fooled_at),
+        found.fooled_at,
+        found.delta,
+        by,
+        list(warnings),
+        folded,
+    )
 
 
 @dataclass
@@ -125,14 +162,19 @@ class _Search:
         self._between(attack, left, 0, len(self.radii), whole.sample(self.x[left], self.rng), 1.0)
 
     def _between(self, attack: PGD, left: Tensor, low: int, high: int, start: Tensor, size: float) -> None:
-        """Examples ``left`` withstood the attack at the radius before ``low`` and were fooled at ``high`` (or are beyond the list); ``start`` has radius ``size``."""
+        """Examples ``left`` withstood the attack at the radius before ``low`` and were fooled at ``high`` (or
+        are beyond the list); ``start`` has radius ``size``.
+        """
         if low == high or not len(left):
             return
         middle = (low + high) // 2
         radius = self.radii[middle]
         here, x, y = self.threat.with_radius(radius), self.x[left], self.y[left]
-        found, fooled = tried(self.model, x, y, here, attack(self.model, x, y, here, self.rng, start * (radius / size)))
-        # What is kept for an example is the last success, or the last try if there is none: then it was at the largest radius.
+        found, fooled = tried(
+            self.model, x, y, here, attack(self.model, x, y, here, self.rng, start * (radius / size))
+        )
+        # What is kept for an example is the last success, or the last try if there is none: then it was at
+        # the largest radius.
         new = fooled | torch.isinf(self.fooled_at[left.cpu()]).to(fooled.device)
         self.delta[left[new]] = found[new]
         self.fooled_at[left[fooled].cpu()] = radius
@@ -140,7 +182,9 @@ class _Search:
         self._between(attack, left[~fooled], middle + 1, high, found[~fooled], radius)
 
     def descend(self, attack: Attack) -> None:
-        """Attack each example at the largest radius at which it counts as robust, and at the next smaller one as long as it falls."""
+        """Attack each example at the largest radius at which it counts as robust, and at the next smaller one
+        as long as it falls.
+        """
         beyond = torch.inf
         for radius in reversed(self.radii):
             left = ((self.fooled_at > radius) & (self.fooled_at <= beyond)).nonzero()[:, 0].to(self.x.device)

@@ -1,10 +1,11 @@
-"""The evaluator trusts nobody: it re-projects, re-predicts, and counts an example as robust only if every attack failed."""
+"""The evaluator trusts nobody: it re-projects, re-predicts, and counts an example as robust only if every
+attack failed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,16 +18,11 @@ from featscope.core.linearise import Model
 from featscope.core.losses import margin
 
 
-class Bracket(NamedTuple):
-    """Robust accuracy between a certified lower and an attacked upper bound."""
-
-    upper: float
-    lower: float
-
-
 @dataclass(frozen=True)
 class Evaluation:
-    """For each example whether it is classified correctly, whether it withstood every attack, and the worst perturbation found."""
+    """For each example whether it is classified correctly, whether it withstood every attack, and the worst
+    perturbation found.
+    """
 
     clean: Tensor
     robust: Tensor
@@ -40,17 +36,22 @@ class Evaluation:
 
 
 def tried(model: Model, x: Tensor, y: Tensor, threat: Threat, delta: Tensor) -> tuple[Tensor, Tensor]:
-    """Perturbations put back into the threat, and which of them fool the model: only what the threat contains can."""
+    """Perturbations put back into the threat, and which of them fool the model: only what the threat contains
+    can.
+    """
     inside = threat.project(delta, x)
     return inside, threat.contains(inside, x) & ~(margin(model(x + inside), y) > 0)
 
 
 @torch.no_grad()
-def evaluate(model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack], rng: torch.Generator) -> Evaluation:
+def evaluate(
+    model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack], rng: torch.Generator
+) -> Evaluation:
     """Attack the examples that are still robust with each attack in turn.
 
-    A tie counts as wrong: an example is correct only if F_y > F_j for every other class j. ``by`` gives the robust accuracy after
-    each attack in turn. A module's modes, buffers and parameters are as they were before.
+    A tie counts as wrong: an example is correct only if F_y > F_j for every other class j. ``by`` gives the
+    robust accuracy after each attack in turn. A module's modes, buffers and parameters are as they were
+    before.
     """
     require(len(y) > 0, "there must be at least one example to evaluate", "0 examples", "give some")
     threat.require_fits(x, y)

@@ -1,7 +1,8 @@
-"""Attacks on features: NRF-PGD and RF-PGD of AT A.2, min over the threat of ‖G(X + Δ) − G(X′)‖₂ for an X′ of the target class.
+"""Attacks on features: NRF-PGD and RF-PGD of AT A.2, min over the threat of ‖G(X + Δ) − G(X′)‖₂ for an X′ of
+the target class.
 
-G is the representation of a reference network: standard-trained for NRF-PGD, adversarially trained for RF-PGD. The attacked network is not
-looked at, so the same perturbations are tried on any number of networks.
+G is the representation of a reference network: standard-trained for NRF-PGD, adversarially trained for
+RF-PGD. The attacked network is not looked at, so the same perturbations are tried on any number of networks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from featscope.core.losses import Loss
 
 
 def feature_distance(target: Tensor) -> Loss:
-    """The loss −‖G − target‖₂ of features G (N, ·), with derivative 0 at the target itself, where the norm has none."""
+    """The loss −‖G − target‖₂ of features G (N, ·), with derivative 0 at the target itself, where the norm
+    has none.
+    """
 
     def value(features: Tensor, y: Tensor) -> Tensor:
         distance: Tensor = -torch.linalg.vector_norm(features - target, dim=-1)
@@ -56,7 +59,12 @@ class FeaturePGD:
     def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:
         """Return for each example the perturbation whose features are nearest; ``model`` is not looked at."""
         rule = "there must be one target image for each example"
-        require(len(self.target) == len(x), rule, f"{len(self.target)} targets, {len(x)} examples", "draw one for each")
+        require(
+            len(self.target) == len(x),
+            rule,
+            f"{len(self.target)} targets, {len(x)} examples",
+            "draw one for each",
+        )
         goal = feature_distance(self.encoder(self.target).detach())
         attack = PGD(steps=self.steps, step_size=self.step_size, random_start=self.random_start, goal=goal)
         return attack(self.encoder, x, y, threat, rng)

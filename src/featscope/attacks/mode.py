@@ -1,4 +1,6 @@
-"""An attack leaves a network as it found it: the mode of every part, its buffers and its parameters, bit for bit."""
+"""An attack leaves a network as it found it: the mode of every part, its buffers and its parameters, bit for
+bit.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ Mode = Literal["eval", "train"]
 
 @contextlib.contextmanager
 def kept(model: object) -> Iterator[None]:
-    """Restore modes and buffers afterwards, whatever happened; anything that is not a module is left alone."""
+    """Restore modes and buffers afterwards, whatever happened; what is not a module is left alone."""
     if not isinstance(model, nn.Module):
         yield
         return
@@ -34,8 +36,9 @@ def kept(model: object) -> Iterator[None]:
 def in_mode(model: object, mode: Mode) -> Iterator[None]:
     """Run in a mode and restore what was there.
 
-    `eval` is what robustness is counted in, and the default everywhere: BatchNorm uses its running statistics. `train` uses the statistics of the
-    batch, as much published training code does during its attacks; the running statistics are not moved by it here.
+    `eval` is what robustness is counted in, and the default everywhere: BatchNorm uses its running
+    statistics. `train` uses the statistics of the batch, as much published training code does during its
+    attacks; the running statistics are not moved by it here.
     """
     with kept(model):
         if isinstance(model, nn.Module):

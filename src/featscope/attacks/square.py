@@ -1,7 +1,9 @@
-"""A search without gradients over square patches (after Andriushchenko et al. 2020): what it finds, masked gradients cannot hide.
+"""A search without gradients over square patches (after Andriushchenko et al. 2020): what it finds, masked
+gradients cannot hide.
 
-ℓ∞: the perturbation is ±ε, one sign for each channel and square; a square is redrawn and kept if the margin falls. Other norms: a square bump of random
-signs is added and the sum is projected on the threat, a plainer search than the published ℓ2 one.
+ℓ∞: the perturbation is ±ε, one sign for each channel and square; a square is redrawn and kept if the margin
+falls. Other norms: a square bump of random signs is added and the sum is projected on the threat, a plainer
+search than the published ℓ2 one.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _HALVINGS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 
 @dataclass(frozen=True)
 class Square:
-    """``queries`` proposals for each example; ``share`` is the part of the image that the first squares cover."""
+    """``queries`` proposals for each example; ``share`` is the part of the image that the first squares
+    cover.
+    """
 
     queries: int = 500
     share: float = 0.8
@@ -45,8 +49,15 @@ class Square:
 
     @torch.no_grad()
     def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:
-        """Return for each example the perturbation of smallest margin that was tried; fooled examples are left alone."""
-        require(x.dim() == 4, "squares are drawn on images (N, C, H, W)", f"shape {tuple(x.shape)}", "use another attack")
+        """Return for each example the perturbation of smallest margin that was tried; fooled examples are
+        left alone.
+        """
+        require(
+            x.dim() == 4,
+            "squares are drawn on images (N, C, H, W)",
+            f"shape {tuple(x.shape)}",
+            "use another attack",
+        )
         with kept(model):
             best, worst = torch.zeros_like(x), margin(model(x), y)
             left = (worst > 0).nonzero()[:, 0]
@@ -68,19 +79,27 @@ class Square:
         """Vertical stripes of random signs, one for each column and channel."""
         n, channels, _, width = x.shape
         signs = _signs((n, channels, 1, width), rng).to(x).expand_as(x)
-        scale = threat.eps if math.isinf(threat.ball.p) else threat.eps / threat.ball.norm(signs.flatten(1)).view(-1, 1, 1, 1)
+        scale = (
+            threat.eps
+            if math.isinf(threat.ball.p)
+            else threat.eps / threat.ball.norm(signs.flatten(1)).view(-1, 1, 1, 1)
+        )
         return threat.project(signs * scale, x)
 
     def _propose(self, delta: Tensor, x: Tensor, threat: Threat, query: int, rng: torch.Generator) -> Tensor:
         n, channels, height, width = x.shape
         side = self.side(query, height, width)
-        inside = _window(n, height, side, rng)[:, None, :, None] & _window(n, width, side, rng)[:, None, None, :]
+        inside = (
+            _window(n, height, side, rng)[:, None, :, None] & _window(n, width, side, rng)[:, None, None, :]
+        )
         inside = inside.to(x.device)
         signs = _signs((n, channels, 1, 1), rng).to(x)
         if math.isinf(threat.ball.p):
             return threat.project(torch.where(inside, threat.eps * signs, delta), x)
         bump = inside * signs
-        return threat.project(delta + threat.eps * bump / threat.ball.norm(bump.flatten(1)).view(-1, 1, 1, 1), x)
+        return threat.project(
+            delta + threat.eps * bump / threat.ball.norm(bump.flatten(1)).view(-1, 1, 1, 1), x
+        )
 
 
 def _signs(shape: tuple[int, ...], rng: torch.Generator) -> Tensor:

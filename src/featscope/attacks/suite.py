@@ -1,7 +1,8 @@
-"""Robust accuracy of any network of images, at one radius or at many, with warnings where the numbers may mean less than they seem.
+"""Robust accuracy of any network of images, at one radius or at many, with warnings where the numbers may
+mean less than they seem.
 
-One evaluator for both: the same refusals, the same attacks, the same search without gradients. A cheap attack goes first and takes what falls easily;
-whatever counts as robust has withstood all of them.
+One evaluator for both: the same refusals, the same attacks, the same search without gradients. A cheap attack
+goes first and takes what falls easily; whatever counts as robust has withstood all of them.
 """
 
 from __future__ import annotations
@@ -31,12 +32,15 @@ from featscope.core.streams import stream
 ZERO_GRADIENT = 0.05
 BLACK_BOX = 0.01
 
-#: the cheap attack that goes first: cross-entropy's direction, which weighs all rival classes, without its saturation
+#: the cheap attack that goes first: cross-entropy's direction, which weighs all rival classes, without its
+#: saturation
 SINGLE = PGD(SOFT_MARGIN.name, steps=20, stop_early=True)
 
 
 def ensemble(steps: int = 50, queries: int = 500) -> list[Attack]:
-    """A cheap PGD first, adaptive PGD on the soft margin and on the margin, PGD at every wrong class, and a search without gradients last."""
+    """A cheap PGD first, adaptive PGD on the soft margin and on the margin, PGD at every wrong class, and a
+    search without gradients last.
+    """
     return [
         replace(SINGLE, steps=min(steps, SINGLE.steps)),
         APGD(SOFT_MARGIN.name, steps),
@@ -65,11 +69,18 @@ class Assessment:
         return not self.warnings
 
 
-def preflight(model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack] = ()) -> list[str]:
-    """What can be seen before any attack: odd inputs, a network in training or random, gradients that vanish for the objectives of the attacks."""
+def preflight(
+    model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack] = ()
+) -> list[str]:
+    """What can be seen before any attack: odd inputs, a network in training or random, gradients that vanish
+    for the objectives of the attacks.
+    """
     warnings = []
     if threat.bounds is None and (float(x.min()) < 0 or float(x.max()) > 1):
-        warnings.append(f"inputs reach from {float(x.min()):.3g} to {float(x.max()):.3g}, outside [0, 1], and the threat has no bounds")
+        warnings.append(
+            f"inputs reach from {float(x.min()):.3g} to {float(x.max()):.3g}, outside [0, 1], "
+            "and the threat has no bounds"
+        )
     if isinstance(model, nn.Module) and any(part.training for part in model.modules()):
         warnings.append("the network is in training mode; it is evaluated in evaluation mode")
     with in_mode(model, "eval"), torch.no_grad():
@@ -85,7 +96,9 @@ def preflight(model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Seque
             gradient = pull(loss(name).grad(outputs, y)).flatten(1)
             still = float((gradient.abs().amax(-1) == 0).double().mean())
             if still > ZERO_GRADIENT:
-                warnings.append(f"the gradient of the {name} is zero at {still:.0%} of the examples: it may be masked")
+                warnings.append(
+                    f"the gradient of the {name} is zero at {still:.0%} of the examples: it may be masked"
+                )
     return warnings
 
 
@@ -93,7 +106,12 @@ def require_logits(outputs: Tensor) -> None:
     """Refuse probabilities: where they round to 0 and 1 no gradient is left, and the network looks robust."""
     likely = float(outputs.min()) >= 0 and float((outputs.sum(-1) - 1).abs().max()) < 1e-3
     remedy = "leave out the last softmax, or return its logarithm"
-    require(not likely, "attacks need logits", "the outputs are probabilities: they are positive and sum to 1", remedy)
+    require(
+        not likely,
+        "attacks need logits",
+        "the outputs are probabilities: they are positive and sum to 1",
+        remedy,
+    )
 
 
 def assess(
@@ -109,7 +127,12 @@ def assess(
     """Robust accuracy at the radius of the threat: :func:`assess_curve` at one radius."""
     found = assess_curve(model, x, y, threat, (threat.eps,), attacks, seed, batch, fast)
     clean, robust = (found.fooled_at > radius for radius in (0.0, threat.eps))
-    evaluation = Evaluation(clean.to(x.device), robust.to(x.device), found.delta, {name: after[0] for name, after in found.by.items()})
+    evaluation = Evaluation(
+        clean.to(x.device),
+        robust.to(x.device),
+        found.delta,
+        {name: after[0] for name, after in found.by.items()},
+    )
     return Assessment(evaluation, found.warnings, found.folded)
 
 
@@ -125,14 +148,22 @@ def assess_curve(
     batch: int = 250,
     fast: bool = True,
 ) -> Curve:
-    """Robust accuracy over radii against all attacks, in batches. A network that can be folded is searched as its folded copy and judged as itself."""
+    """Robust accuracy over radii against all attacks, in batches.
+
+    A network that can be folded is searched as its folded copy and judged as itself.
+    """
     require_ascending(radii)
     model, y = admit(model, x, y, threat)
     chosen, warnings = usual_attacks(x) if attacks is None else (list(attacks), [])
     warnings += preflight(model, x[:batch], y[:batch], threat, chosen)
     searched, folded = fast_copy(model, x, fast)
     found, dropped = search(
-        model, searched, x, y, _look(x, y, threat, radii, chosen, seed, batch), _look(x, y, threat, radii, _quick(chosen), seed, batch)
+        model,
+        searched,
+        x,
+        y,
+        _look(x, y, threat, radii, chosen, seed, batch),
+        _look(x, y, threat, radii, _quick(chosen), seed, batch),
     )
     warnings += dropped
     curve = count(radii, found)
@@ -152,7 +183,15 @@ def _quick(attacks: Sequence[Attack]) -> list[Attack]:
     return [attack for attack in attacks if not isinstance(attack, Square)]
 
 
-def _look(x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], attacks: Sequence[Attack], seed: int, batch: int) -> Look:
+def _look(
+    x: Tensor,
+    y: Tensor,
+    threat: Threat,
+    radii: Sequence[float],
+    attacks: Sequence[Attack],
+    seed: int,
+    batch: int,
+) -> Look:
     """The search of chosen examples, batch by batch, each with a random stream of its own."""
 
     def look(model: Model, chosen: Tensor, name: str) -> Fallen:
@@ -162,27 +201,50 @@ def _look(x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], attacks:
             for number, part in enumerate(torch.split(chosen, batch))
         ]
         after = {attack.name: torch.cat([part.after[attack.name] for part in parts]) for attack in attacks}
-        return Fallen(torch.cat([part.fooled_at for part in parts]), torch.cat([part.delta for part in parts]), after)
+        return Fallen(
+            torch.cat([part.fooled_at for part in parts]), torch.cat([part.delta for part in parts]), after
+        )
 
     return look
 
 
 def _afterwards(
-    model: Model, found: Curve, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack], seed: int, sample: int = 50
+    model: Model,
+    found: Curve,
+    x: Tensor,
+    y: Tensor,
+    threat: Threat,
+    attacks: Sequence[Attack],
+    seed: int,
+    sample: int = 50,
 ) -> list[str]:
-    """Signs of masked gradients: a search without gradients beats the others, or a larger radius fools fewer."""
+    """Signs of masked gradients: a search without gradients finds more, or a larger radius fools fewer."""
     warnings = []
-    for (before, attack), after in zip(itertools.pairwise(attacks), list(found.by.values())[1:], strict=False):
+    for (before, attack), after in zip(
+        itertools.pairwise(attacks), list(found.by.values())[1:], strict=False
+    ):
         gain = max(a - b for a, b in zip(found.by[before.name], after, strict=True))
         if isinstance(attack, Square) and gain > BLACK_BOX:
-            warnings.append(f"{attack.name} needs no gradient and fools another {gain:.1%} of the examples: gradients may be masked")
+            warnings.append(
+                f"{attack.name} needs no gradient and fools another {gain:.1%} of the examples: "
+                "gradients may be masked"
+            )
     widest = found.radii[-1]
     fooled = ((found.fooled_at > 0) & (found.fooled_at <= widest)).nonzero()[:, 0][:sample].to(x.device)
     if len(fooled) and attacks and not isinstance(attacks[0], Square):
         here, wider = (
-            evaluate(model, x[fooled], y[fooled], threat.with_radius(factor * widest), attacks[:1], stream(seed, "again"))
+            evaluate(
+                model,
+                x[fooled],
+                y[fooled],
+                threat.with_radius(factor * widest),
+                attacks[:1],
+                stream(seed, "again"),
+            )
             for factor in (1, 2)
         )
         if wider.accuracy > here.accuracy:
-            warnings.append(f"{attacks[0].name} fools fewer examples at twice the radius: it does not search well")
+            warnings.append(
+                f"{attacks[0].name} fools fewer examples at twice the radius: it does not search well"
+            )
     return warnings

@@ -1,6 +1,7 @@
 """A threat says what may change: a ball of a norm, bounds of the input, and which coordinates.
 
-It always contains 0. The perturbation has the shape of the example; norms are taken over the flattened example.
+It always contains 0. The perturbation has the shape of the example; norms are taken over the flattened
+example.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from featscope.core.errors import require
 class Threat:
     """{Δ : ‖Δ‖ ≤ eps, Δ = 0 off ``support``, Δ in the span of ``basis``, low ≤ x + Δ ≤ high}.
 
-    ``event`` is how many trailing axes make one example, ``support`` a 0/1 tensor that broadcasts to an example, ``basis`` orthonormal rows that span
-    what the last axis may move in (ℓ2 only: other norms do not fit a rotated subspace).
+    ``event`` is how many trailing axes make one example, ``support`` a 0/1 tensor that broadcasts to an
+    example, ``basis`` orthonormal rows that span what the last axis may move in (ℓ2 only: other norms do not
+    fit a rotated subspace).
 
     >>> import torch, featscope as fs
     >>> threat = fs.Threat("Linf", 0.1, event=1, bounds=(0.0, 1.0))
@@ -40,9 +42,19 @@ class Threat:
 
     def __post_init__(self) -> None:
         plain = self.basis is None or (self.norm == "L2" and self.support is None and self.bounds is None)
-        require(plain, "a subspace goes with L2 alone, without support and bounds", f"norm={self.norm}", "use support, or norm=L2")
+        require(
+            plain,
+            "a subspace goes with L2 alone, without support and bounds",
+            f"norm={self.norm}",
+            "use support, or norm=L2",
+        )
         self.ball  # noqa: B018 - an unknown norm or a negative radius is refused here, not at first use
-        require(self.event >= 1, "an example has at least one axis", f"event={self.event}", "set event to 1 or more")
+        require(
+            self.event >= 1,
+            "an example has at least one axis",
+            f"event={self.event}",
+            "set event to 1 or more",
+        )
         if self.bounds is not None:
             low, high = self.bounds
             require(low < high, "bounds need low < high", f"bounds={self.bounds}", "swap them")
@@ -67,11 +79,14 @@ class Threat:
         return delta if self.support is None else delta * self.support.to(delta)
 
     def project(self, delta: Tensor, x: Tensor) -> Tensor:
-        """The nearest allowed perturbation (exact without bounds and for ℓ∞; otherwise allowed, not always nearest)."""
+        """The nearest allowed perturbation (exact without bounds and for ℓ∞; otherwise allowed, not always
+        nearest).
+        """
         inside = self.ball.project(self._flat(self.restrict(delta))).view_as(delta)
         if self.bounds is None:
             return inside
-        # Clipping towards the box moves every coordinate towards 0 when x is in the box, so the norm cannot grow.
+        # Clipping towards the box moves every coordinate towards 0 when x is in the box, so the norm cannot
+        # grow.
         return (x + inside).clamp(*self.bounds) - x
 
     def steepest(self, g: Tensor) -> Tensor:
@@ -103,13 +118,16 @@ class Threat:
     def contains(self, delta: Tensor, x: Tensor, slack: float = 1e-6) -> Tensor:
         """Whether each perturbation is allowed, up to a relative ``slack`` for rounding.
 
-        With bounds a perturbation is what is left of x + Δ, so the norm may also grow by the rounding of that sum, coordinate by coordinate.
+        With bounds a perturbation is what is left of x + Δ, so the norm may also grow by the rounding of that
+        sum, coordinate by coordinate.
         """
         flat = self._flat(delta)
         rounding = slack * math.ulp(1.0)
         if self.bounds is not None:
             low, high = self.bounds
-            rounding += torch.finfo(delta.dtype).eps * max(abs(low), abs(high)) * flat.shape[-1] ** (1 / self.ball.p)
+            rounding += (
+                torch.finfo(delta.dtype).eps * max(abs(low), abs(high)) * flat.shape[-1] ** (1 / self.ball.p)
+            )
         within = self.ball.norm(flat) <= self.eps * (1 + slack) + rounding
         within &= self._flat(delta - self.restrict(delta)).abs().amax(-1) <= slack
         if self.bounds is not None:
@@ -122,26 +140,47 @@ class Threat:
         axes = x.dim() - y.dim()
         shape = tuple(x.shape[y.dim() :])
         remedy = f"use event={axes}" if axes > 0 else "labels are class numbers of shape (N,)"
-        require(self.event == axes, "event must be the number of axes of one example", f"event={self.event}, an example is {shape}", remedy)
+        require(
+            self.event == axes,
+            "event must be the number of axes of one example",
+            f"event={self.event}, an example is {shape}",
+            remedy,
+        )
         if self.support is not None:
             rule = "the support must broadcast to one example"
             require(
-                _broadcasts(tuple(self.support.shape), shape), rule, f"support {tuple(self.support.shape)}, example {shape}", "reshape it"
+                _broadcasts(tuple(self.support.shape), shape),
+                rule,
+                f"support {tuple(self.support.shape)}, example {shape}",
+                "reshape it",
             )
         if self.basis is not None:
             rule = "the rows of the basis must have the length of the last axis"
-            require(self.basis.shape[-1] == shape[-1], rule, f"{self.basis.shape[-1]} for {shape[-1]}", "use another basis")
+            require(
+                self.basis.shape[-1] == shape[-1],
+                rule,
+                f"{self.basis.shape[-1]} for {shape[-1]}",
+                "use another basis",
+            )
         if self.bounds is not None and x.numel():
             self._require_inside(float(x.min()), float(x.max()))
 
     def _require_inside(self, least: float, most: float, slack: float = 1e-6) -> None:
         low, high = self.bounds or (-math.inf, math.inf)
         bytes_of_pixels = low >= 0 and high <= 1 and least >= 0 and 2 < most <= 255
-        inside = "put the normalisation inside: nn.Sequential(Normalise(mean, std), network), and give images within the bounds"
+        wrapped = "nn.Sequential(Normalise(mean, std), network)"
+        inside = f"put the normalisation inside: {wrapped}, and give images within the bounds"
         remedy = "divide the images by 255" if bytes_of_pixels else inside
         ok = low - slack <= least and most <= high + slack
-        require(ok, f"inputs must lie in [{low:g}, {high:g}]", f"they reach from {least:.3g} to {most:.3g}", remedy)
+        require(
+            ok,
+            f"inputs must lie in [{low:g}, {high:g}]",
+            f"they reach from {least:.3g} to {most:.3g}",
+            remedy,
+        )
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))
+    return len(shape) <= len(to) and all(
+        a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False)
+    )

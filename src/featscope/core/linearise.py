@@ -27,7 +27,9 @@ class Linearisable(Protocol):
 
 
 def linearise(model: Model, x: Tensor) -> tuple[Tensor, Pullback]:
-    """Return ``model(x)`` and the map from output cotangents to input gradients, in closed form where there is one."""
+    """Return ``model(x)`` and the map from output cotangents to input gradients, in closed form where there
+    is one.
+    """
     if isinstance(model, Linearisable):
         return model.linearise(x)
     # Whatever mode the caller left on: no_grad, or inference, whose tensors autograd refuses.
@@ -45,7 +47,9 @@ def linearise(model: Model, x: Tensor) -> tuple[Tensor, Pullback]:
         if gradient is None:
             rule = "the outputs of a network must depend on its inputs by autograd"
             raise BadInput(
-                rule, "no gradient reaches the inputs", "take detach(), no_grad and .data out of its forward, or attack with Square only"
+                rule,
+                "no gradient reaches the inputs",
+                "take detach(), no_grad and .data out of its forward, or attack with Square only",
             )
         return gradient
 

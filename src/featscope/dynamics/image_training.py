@@ -1,7 +1,8 @@
 """Training of image networks: one step of the one loop is one epoch.
 
-The state is a few flat tensors — weights, buffers, the optimiser's memory, and the best network so far — so the loop saves and resumes it as any
-other. Every draw of an epoch comes from streams of the seed and the epoch's number, so a resumed run gives the rows of an uninterrupted one.
+The state is a few flat tensors — weights, buffers, the optimiser's memory, and the best network so far — so
+the loop saves and resumes it as any other. Every draw of an epoch comes from streams of the seed and the
+epoch's number, so a resumed run gives the rows of an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from featscope.attacks.ascent import ascend, by_autograd, fooling, stepping
 from featscope.attacks.copies import Fallen, hidden
 from featscope.attacks.mode import Mode, in_mode
 from featscope.attacks.pgd import PGD
@@ -35,7 +37,9 @@ Method = Literal["standard", "adversarial", "mixed", "trades"]
 
 
 class AttackSpec(Value):
-    """The training attack: PGD of ``steps`` steps of ``step_size`` (None: 2.5·ε/steps) from a random start; one step of 1.25·ε is FGSM-RS."""
+    """The training attack: PGD of ``steps`` steps of ``step_size`` (None: 2.5·ε/steps) from a random start;
+    one step of 1.25·ε is FGSM-RS.
+    """
 
     norm: Literal["Linf", "L2"] = "Linf"
     eps: float = Field(default=0.3, ge=0)
@@ -51,32 +55,34 @@ class AttackSpec(Value):
         return Threat(self.norm, self.eps if eps is None else eps, 3, bounds=(0.0, 1.0))
 
     def perturb(self, net: nn.Module, x: Tensor, y: Tensor, epoch: float, rng: torch.Generator) -> Tensor:
-        """The last point of the ascent, as training uses it (not the best: the whole batch takes the same number of steps)."""
-        eps = self.ramp(self.eps, epoch)
-        if eps == 0:
-            return torch.zeros_like(x)
-        threat = self.threat(eps)
-        size = 2.5 * eps / self.steps if self.step_size is None else self.step_size * eps / self.eps
-        delta = threat.sample(x, rng) if self.random_start else torch.zeros_like(x)
+        """The last point of the ascent, as training uses it: all examples take the same number of steps."""
+        threat = self.threat(self.ramp(self.eps, epoch))
+        start = threat.sample(x, rng) if self.random_start else torch.zeros_like(x)
         with in_mode(net, self.batchnorm):
-            for _ in range(self.steps):
-                delta = threat.project(delta + size * threat.direction(_ascent(net, x + delta, y, self.objective)), x).detach()
-        return delta
+            return self.climb(lambda points: _LOSSES[self.objective](net(points), y), x, start, threat)
+
+    @torch.no_grad()
+    def climb(self, value: Callable[[Tensor], Tensor], x: Tensor, start: Tensor, threat: Threat) -> Tensor:
+        """The last point of ``steps`` steps up a value; a given step size is that of the full radius."""
+        if threat.eps == 0:
+            return torch.zeros_like(x)
+        given = self.step_size
+        size = 2.5 * threat.eps / self.steps if given is None else given * threat.eps / self.eps
+        return ascend(by_autograd(value), stepping(threat, lambda _: size), start, self.steps, None, x)
 
 
-def _ascent(net: nn.Module, x: Tensor, y: Tensor, objective: str) -> Tensor:
-    with torch.enable_grad():
-        leaf = x.detach().requires_grad_(True)
-        outputs = net(leaf)
-        value = -margin(outputs, y).sum() if objective == "margin" else functional.cross_entropy(outputs, y, reduction="sum")
-        return torch.autograd.grad(value, leaf)[0]
+#: for each example, by autograd in the precision that training runs in
+_LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cross-entropy": lambda outputs, y: functional.cross_entropy(outputs, y, reduction="none"),
+    "margin": fooling,
+}
 
 
 class TrainingSpec(Value):
     """How an image network is trained.
 
-    `standard`: clean loss; `adversarial`: loss at perturbed examples; `mixed`: (1 − λ)·clean + λ·perturbed (CGRO); `trades`: clean + β·KL(clean ‖ perturbed),
-    with the perturbation that raises the KL.
+    `standard`: clean loss; `adversarial`: loss at perturbed examples; `mixed`: (1 − λ)·clean + λ·perturbed
+    (CGRO); `trades`: clean + β·KL(clean ‖ perturbed), with the perturbation that raises the KL.
     """
 
     method: Method = "standard"
@@ -89,14 +95,18 @@ class TrainingSpec(Value):
     lam: float = Field(default=0.9, ge=0, le=1)
     beta: float = Field(default=6.0, ge=0)
     augment: Augment = Augment()
-    held_out: float = Field(default=0.1, gt=0, lt=1, description="share of the training images that chooses the best epoch")
+    held_out: float = Field(
+        default=0.1, gt=0, lt=1, description="share of the training images that chooses the best epoch"
+    )
     select: Literal["clean", "robust"] = "clean"
     select_steps: int = Field(default=10, ge=1)
     autocast: bool = False
 
 
 class Trained(NamedTuple):
-    """Weights, buffers and momentum after an epoch; the best weights and buffers so far with their score; the last epoch's losses."""
+    """Weights, buffers and momentum after an epoch; the best weights and buffers so far with their score; the
+    last epoch's losses.
+    """
 
     weights: Tensor
     buffers: Tensor
@@ -120,7 +130,12 @@ def unpack(flat: Tensor, into: Iterator[Tensor]) -> None:
         for t in into:
             t.copy_(flat[start : start + t.numel()].view_as(t))
             start += t.numel()
-    require(start == flat.numel(), "the state does not fit the network", f"{flat.numel()} numbers for {start}", "use the same network")
+    require(
+        start == flat.numel(),
+        "the state does not fit the network",
+        f"{flat.numel()} numbers for {start}",
+        "use the same network",
+    )
 
 
 def place(net: nn.Module, weights: Tensor, buffers: Tensor) -> nn.Module:
@@ -134,7 +149,9 @@ def split(y: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
     """Indices for training and held-out indices, by seed."""
     order = torch.randperm(len(y), generator=stream(seed, "held-out"))
     held = max(1, round(share * len(y)))
-    require(held < len(y), "nothing is left to train on", f"{len(y)} images, {held} held out", "use more images")
+    require(
+        held < len(y), "nothing is left to train on", f"{len(y)} images, {held} held out", "use more images"
+    )
     return order[held:].sort().values, order[:held].sort().values
 
 
@@ -142,15 +159,22 @@ def split(y: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
 def accuracy(net: nn.Module, data: ImageBatch, batch: int = 1000) -> float:
     """Share of images classified correctly, in evaluation mode."""
     with in_mode(net, "eval"):
-        hits = [margin(net(x), y) > 0 for x, y in zip(torch.split(data.x, batch), torch.split(data.y, batch), strict=True)]
+        hits = [
+            margin(net(x), y) > 0
+            for x, y in zip(torch.split(data.x, batch), torch.split(data.y, batch), strict=True)
+        ]
     return float(torch.cat(hits).double().mean())
 
 
 @torch.no_grad()
-def robust_accuracy(net: nn.Module, data: ImageBatch, threat: Threat, steps: int, rng: torch.Generator, batch: int = 500) -> float:
-    """Share of images that stay correct under PGD on cross-entropy that stops at the first success, in evaluation mode.
+def robust_accuracy(
+    net: nn.Module, data: ImageBatch, threat: Threat, steps: int, rng: torch.Generator, batch: int = 500
+) -> float:
+    """Share of images that stay correct under PGD on cross-entropy that stops at the first success, in
+    evaluation mode.
 
-    The search runs on a folded copy, unless a sample of what it leaves shows that the network hides less; what it finds is tried on the network itself.
+    The search runs on a folded copy, unless a sample of what it leaves shows that the network hides less;
+    what it finds is tried on the network itself.
     """
     attack = PGD("cross-entropy", steps, stop_early=True)
 
@@ -189,7 +213,12 @@ class Trainer:
         watch: Watch | None = None,
     ) -> None:
         kept, held = split(train.y, spec.held_out, seed)
-        require(spec.batch_size <= len(kept), "a batch has more images than there are", f"batch_size={spec.batch_size}", "lower it")
+        require(
+            spec.batch_size <= len(kept),
+            "a batch has more images than there are",
+            f"batch_size={spec.batch_size}",
+            "lower it",
+        )
         self.net, self.spec, self.seed = net, spec, seed
         self.train = ImageBatch(train.x[kept], train.y[kept])
         self.held = ImageBatch(train.x[held], train.y[held])
@@ -200,7 +229,15 @@ class Trainer:
         """The state before the first epoch."""
         weights, buffers = pack(self.net.parameters()), pack(self.net.buffers())
         nothing = torch.full((), -1.0)
-        return Trained(weights, buffers, torch.zeros_like(weights), weights.clone(), buffers.clone(), nothing, torch.zeros(()))
+        return Trained(
+            weights,
+            buffers,
+            torch.zeros_like(weights),
+            weights.clone(),
+            buffers.clone(),
+            nothing,
+            torch.zeros(()),
+        )
 
     def step(self, state: Trained, t: int) -> Trained:
         """One epoch, then the held-out score."""
@@ -216,16 +253,24 @@ class Trainer:
             total, seen = total + loss * len(chosen), seen + len(chosen)
         if self.keep is not None:
             # Speed is for the person who waits, not for the rows, which must not depend on the clock.
-            self.keep.report(t + 1, spec.epochs, {"loss": total / seen, "images/s": seen / (time.perf_counter() - clock)})
+            self.keep.report(
+                t + 1, spec.epochs, {"loss": total / seen, "images/s": seen / (time.perf_counter() - clock)}
+            )
         weights, buffers = pack(net.parameters()), pack(net.buffers())
         score = torch.tensor(self._score(t))
         better = bool(score > state.best)
-        best = (weights.clone(), buffers.clone(), score) if better else (state.best_weights, state.best_buffers, state.best)
+        best = (
+            (weights.clone(), buffers.clone(), score)
+            if better
+            else (state.best_weights, state.best_buffers, state.best)
+        )
         return Trained(weights, buffers, self._memory(optimiser), *best, torch.tensor(total / seen))
 
     def _optimiser(self, memory: Tensor) -> torch.optim.SGD:
         spec = self.spec
-        optimiser = torch.optim.SGD(self.net.parameters(), spec.schedule.peak, spec.momentum, weight_decay=spec.weight_decay)
+        optimiser = torch.optim.SGD(
+            self.net.parameters(), spec.schedule.peak, spec.momentum, weight_decay=spec.weight_decay
+        )
         if spec.momentum:
             for parameter in self.net.parameters():
                 optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
@@ -233,10 +278,17 @@ class Trainer:
         return optimiser
 
     def _memory(self, optimiser: torch.optim.SGD) -> Tensor:
-        return pack(optimiser.state[p].get("momentum_buffer", torch.zeros_like(p)) for p in self.net.parameters())
+        return pack(
+            optimiser.state[p].get("momentum_buffer", torch.zeros_like(p)) for p in self.net.parameters()
+        )
 
-    def _update(self, net: nn.Module, optimiser: torch.optim.SGD, chosen: Tensor, t: int, i: int, epoch: float) -> float:
-        x, y = self.spec.augment(self.train.x[chosen], stream(self.seed, "augment", t, i)), self.train.y[chosen]
+    def _update(
+        self, net: nn.Module, optimiser: torch.optim.SGD, chosen: Tensor, t: int, i: int, epoch: float
+    ) -> float:
+        x, y = (
+            self.spec.augment(self.train.x[chosen], stream(self.seed, "augment", t, i)),
+            self.train.y[chosen],
+        )
         net.train()
         with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=self.spec.autocast):
             loss = self.loss(net, x, y, epoch, stream(self.seed, "attack", t, i))
@@ -255,19 +307,19 @@ class Trainer:
         moved = x + spec.attack.perturb(net, x, y, epoch, rng)
         if spec.method == "adversarial":
             return functional.cross_entropy(net(moved), y)
-        return (1 - spec.lam) * functional.cross_entropy(net(x), y) + spec.lam * functional.cross_entropy(net(moved), y)
+        return (1 - spec.lam) * functional.cross_entropy(net(x), y) + spec.lam * functional.cross_entropy(
+            net(moved), y
+        )
 
     def _trades(self, net: nn.Module, x: Tensor, y: Tensor, epoch: float, rng: torch.Generator) -> Tensor:
         attack = self.spec.attack
-        eps = attack.ramp(attack.eps, epoch)
-        threat = attack.threat(eps)
-        with in_mode(net, attack.batchnorm), torch.no_grad():
-            clean = net(x).softmax(-1)
-            # From the example itself the KL's gradient is zero, hence the small random start of the published method.
-            delta = threat.project(1e-3 * torch.randn(x.shape, generator=rng).to(x), x)
-            size = 2.5 * eps / attack.steps if attack.step_size is None else attack.step_size * eps / max(attack.eps, 1e-30)
-            for _ in range(attack.steps):
-                delta = threat.project(delta + size * threat.direction(_divergence_ascent(net, x + delta, clean)), x)
+        threat = attack.threat(attack.ramp(attack.eps, epoch))
+        # At the example itself the KL's gradient is zero, hence the published method's small random start.
+        start = threat.project(1e-3 * torch.randn(x.shape, generator=rng).to(x), x)
+        with in_mode(net, attack.batchnorm):
+            with torch.no_grad():
+                clean = net(x).softmax(-1)
+            delta = attack.climb(lambda points: _divergence(net(points), clean), x, start, threat)
         outputs = net(x)
         pull = functional.kl_div(net(x + delta).log_softmax(-1), outputs.softmax(-1), reduction="batchmean")
         return functional.cross_entropy(outputs, y) + self.spec.beta * pull
@@ -279,7 +331,9 @@ class Trainer:
         return robust_accuracy(self.net, self.held, self.spec.attack.threat(), self.spec.select_steps, rng)
 
     def observe(self, state: Trained, t: int) -> dict[str, float | Tensor]:
-        """Loss of the last epoch, clean and robust accuracies, and what ``watch`` adds; a pure function of the state."""
+        """Loss of the last epoch, clean and robust accuracies, and what ``watch`` adds; a pure function of
+        the state.
+        """
         net = place(self.net, state.weights, state.buffers)
         row: dict[str, float | Tensor] = {"loss": float(state.epoch_loss), "held_out": float(state.best)}
         row["clean_held_out"] = accuracy(net, self.held)
@@ -290,19 +344,29 @@ class Trainer:
             threat, steps = self.spec.attack.threat(), self.spec.select_steps
             for name, data in (("train", self.train), ("test", self.test)):
                 part = self.some(data, self.robust_test)
-                row[f"robust_{name}"] = robust_accuracy(net, part, threat, steps, stream(self.seed, "observe", name))
+                row[f"robust_{name}"] = robust_accuracy(
+                    net, part, threat, steps, stream(self.seed, "observe", name)
+                )
         if self.watch is not None:
             row.update(self.watch(net, self.train))
         return row
 
     @staticmethod
     def some(data: ImageBatch, n: int) -> ImageBatch:
-        """``n`` images at even distances. A set is in the order of its file, whose beginning need not be like its end (MNIST's test file is not)."""
+        """``n`` images at even distances.
+
+        A set is in the order of its file, whose beginning need not be like its end (MNIST's test file is
+        not).
+        """
         at = ((torch.arange(min(n, len(data.y))) + 0.5) * len(data.y) / max(min(n, len(data.y)), 1)).long()
         return ImageBatch(data.x[at], data.y[at])
 
-    def run(self, keep: Part | None = None, every: int = 1, seen: Callable[[Trained, int], None] | None = None) -> Recording[Trained]:
-        """All epochs through the one loop; with ``keep`` they are saved and resumed; ``seen`` gets the state of each recorded epoch."""
+    def run(
+        self, keep: Part | None = None, every: int = 1, seen: Callable[[Trained, int], None] | None = None
+    ) -> Recording[Trained]:
+        """All epochs through the one loop; with ``keep`` they are saved and resumed; ``seen`` gets the state
+        of each recorded epoch.
+        """
         self.keep = keep
 
         def observe(state: Trained, t: int) -> dict[str, float | Tensor]:
@@ -324,8 +388,6 @@ class Trainer:
         return place(self.net, state.best_weights, state.best_buffers).eval()
 
 
-def _divergence_ascent(net: nn.Module, x: Tensor, clean: Tensor) -> Tensor:
-    with torch.enable_grad():
-        leaf = x.detach().requires_grad_(True)
-        value = functional.kl_div(net(leaf).log_softmax(-1), clean, reduction="sum")
-        return torch.autograd.grad(value, leaf)[0]
+def _divergence(outputs: Tensor, clean: Tensor) -> Tensor:
+    """KL(clean ‖ outputs) for each example."""
+    return functional.kl_div(outputs.log_softmax(-1), clean, reduction="none").sum(-1)

@@ -1,8 +1,10 @@
-"""Faster copies of networks for evaluation: BatchNorm folded into the convolution before it, parameters frozen, channels last.
+"""Faster copies of networks for evaluation: BatchNorm folded into the convolution before it, parameters
+frozen, channels last.
 
-In evaluation mode BatchNorm is an affine map, so conv followed by BatchNorm is one convolution. Tracing can lose what a network does: a backward of one's
-own, a `no_grad`, a hook. So a copy is used only if its outputs and its input gradients are the network's on the examples at hand; otherwise the network
-is returned as a frozen copy in evaluation mode, or as it is where it cannot be copied.
+In evaluation mode BatchNorm is an affine map, so conv followed by BatchNorm is one convolution. Tracing can
+lose what a network does: a backward of one's own, a `no_grad`, a hook. So a copy is used only if its outputs
+and its input gradients are the network's on the examples at hand; otherwise the network is returned as a
+frozen copy in evaluation mode, or as it is where it cannot be copied.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from featscope.core.linearise import linearise
 
 #: the folded network's outputs may differ from the network's by this share of their size (float32 rounding)
 AGREEMENT = 1e-4
-#: and each example's input gradient by this share of its norm: rounding can move a unit across the kink of a ReLU
+#: and each example's input gradient by this share of its norm: rounding can move a unit across the kink of a
+#: ReLU
 GRADIENT_AGREEMENT = 1e-2
 #: how many examples are compared, spread evenly over those given
 COMPARED = 8
@@ -49,7 +52,12 @@ def _fuse(traced: fx.GraphModule) -> int:
         if node.op != "call_module" or not isinstance(modules[node.target], nn.BatchNorm2d):
             continue
         before = node.args[0]
-        if before.op != "call_module" or len(before.users) > 1 or uses[before.target] > 1 or uses[node.target] > 1:
+        if (
+            before.op != "call_module"
+            or len(before.users) > 1
+            or uses[before.target] > 1
+            or uses[node.target] > 1
+        ):
             continue
         conv, norm = modules[before.target], modules[node.target]
         if not isinstance(conv, nn.Conv2d) or norm.running_mean is None:
@@ -75,8 +83,14 @@ def spread(count: int, most: int) -> Tensor:
 
 def _hooked(model: nn.Module) -> bool:
     return any(
-        part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks for part in model.modules()
+        part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks
+        for part in model.modules()
     )
+
+
+def _compiled(model: nn.Module) -> bool:
+    """Whether a part went through ``torch.compile(part)`` or ``part.compile()``."""
+    return any(hasattr(part, "_orig_mod") or part._compiled_call_impl is not None for part in model.modules())
 
 
 class _Quiet(nn.Module):
@@ -92,19 +106,26 @@ class _Quiet(nn.Module):
 
 
 def _gaps(slow: nn.Module, quick: nn.Module, x: Tensor) -> tuple[float, float]:
-    """How far outputs and input gradients are apart, relative to their size; the gradient of a fixed random combination of the outputs, example by example."""
+    """How far outputs and input gradients are apart, relative to their size; the gradient of a fixed random
+    combination of the outputs, example by example.
+    """
     (outputs, pull), (other, pull_other) = linearise(slow, x), linearise(quick, x)
     weights = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(0)).to(outputs)
     gradient, gradient_other = pull(weights).flatten(1).double(), pull_other(weights).flatten(1).double()
     size = gradient.norm(dim=1)
     apart = (gradient - gradient_other).norm(dim=1)
-    # Where the network has no gradient the copy must have none either, up to rounding at the scale of the other examples.
+    # Where the network has no gradient the copy must have none either, up to rounding at the scale of the
+    # other examples.
     scale = size.clamp(min=1e-6 * float(size.max())).clamp(min=1e-300)
-    return float((outputs - other).abs().max() / outputs.abs().max().clamp(min=1e-30)), float((apart / scale).max())
+    return float((outputs - other).abs().max() / outputs.abs().max().clamp(min=1e-30)), float(
+        (apart / scale).max()
+    )
 
 
 def _copies(plain: nn.Module) -> tuple[int, list[nn.Module]]:
-    """How many BatchNorms were folded, and the copy with channels last and as it is: some networks view their activations, which needs plain strides."""
+    """How many BatchNorms were folded, and the copy with channels last and as it is: some networks view their
+    activations, which needs plain strides.
+    """
     traced = fx.symbolic_trace(copy.deepcopy(plain))
     count = _fuse(traced)
     traced.eval().requires_grad_(False)
@@ -113,8 +134,10 @@ def _copies(plain: nn.Module) -> tuple[int, list[nn.Module]]:
 
 
 def fold(model: nn.Module, examples: Tensor) -> Folded:
-    """Return a faster copy for evaluation that agrees with ``model`` on ``examples``, or a frozen copy; the model stays as it is."""
-    if _hooked(model) or hasattr(model, "_orig_mod"):
+    """Return a faster copy for evaluation that agrees with ``model`` on ``examples``, or a frozen copy; the
+    model stays as it is.
+    """
+    if _hooked(model) or _compiled(model):
         return Folded(model, 0, "hooks and compiled networks are used as they are")
     try:
         plain = freeze(model)
