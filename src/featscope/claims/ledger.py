@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from featscope.claims.claim import Claim, Reading, Verdict
 from featscope.claims.registry import claim as claim_of
 from featscope.claims.registry import claims as all_claims
-from featscope.core.conditions import unmet
+from featscope.core.conditions import Condition, unmet
 from featscope.core.errors import BadInput, unknown
-from featscope.core.store import Progress, Store
+from featscope.core.store import CONDITIONS, Progress, Store
 from featscope.experiments.registry import experiment, rooms
 from featscope.experiments.run import Run
 from featscope.experiments.runner import run, run_all
@@ -65,7 +65,9 @@ def select(ids: Sequence[str], paper: str | None, images: bool = False) -> list[
 
 def unmet_conditions(run: Run) -> list[str]:
     """Conditions that the run's law does not meet, with their numbers."""
-    return unmet(run.conditions)
+    names = [field.name for field in fields(Condition)]
+    rows = run.part(CONDITIONS)
+    return unmet([Condition(**row) for row in rows.select(names).to_dicts()]) if rows.height else []
 
 
 def requests(reading: Reading, profile: str) -> dict[str, Request]:
