@@ -107,7 +107,7 @@ def _dominance(arm: str, winner: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         u, v = (final_values(run, arm, column) for column in (Dynamics.u, Dynamics.v))
-        ratio = _times(u, v) if winner == Dynamics.u else _times(v, u)
+        ratio = (_times(u, v) if winner == Dynamics.u else _times(v, u)).ravel()
         switch = list(phase_switch(run.part(DYNAMICS, arm=arm)).values()) if arm == "adversarial" else None
         spread = Interval(smallest(ratio), smallest(ratio), largest(ratio))
         return at_least(spread, MUCH, u=plain(u), v=plain(v), phase_switch=switch)
