@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
+from judge_rows_at_training import lost
 from judging import Cannot, Case, Table, judged, made
 
 NAN = float("nan")
@@ -17,11 +18,15 @@ SETTING = {"law__d": 100, "standard__learning_rate": 0.5}
 
 def recorded(arm: str, seeds: Sequence[Sequence[dict[str, Any]]], diverged: Sequence[int] = (), **opposite: Any) -> Run:
     """Rows of each seed at steps 0, 16, 32 …, last first; the other arm holds ``opposite``."""
-    rows = [{"step": 16 * at, "run": seed, **row} for seed, steps in enumerate(seeds) for at, row in reversed(list(enumerate(steps)))]
+    rows = [
+        {"arm": arm, "step": 16 * at, "seed": seed, **row}
+        for seed, steps in enumerate(seeds)
+        for at, row in reversed(list(enumerate(steps)))
+    ]
     other = "standard" if arm == "adversarial" else "adversarial"
-    notes = {"diverged": {str(seed): 60 for seed in diverged}} if diverged else {}
-    wrong = [{"step": step, "run": 0, **opposite} for step in (0, 16)]
-    return made("patch-fig3", {arm: rows, other: wrong}, {arm: notes, other: {}}, seeds=list(range(len(seeds))), **SETTING)
+    wrong = [{"arm": other, "step": step, "seed": 0, **opposite} for step in (0, 16)]
+    run = made("patch-fig3", {"dynamics": rows + wrong}, seeds=list(range(len(seeds))), **SETTING)
+    return lost(run, arm, diverged)
 
 
 def largest_noise(arm: str, column: str) -> Table:
@@ -84,8 +89,13 @@ def decomposition() -> Cannot:
 @judged("AT-LE.2", "large-d")
 def in_span() -> Table:
     def case(shares: Sequence[float | None], verdict: str, value: float | None = None) -> Case:
-        summary = {f"d={10 ** (3 + i)}": {"outside_span": share, "noise_max": 1.0} for i, share in enumerate(shares)}
-        return Case({"run": made("patch-noise", {}, summary)}, verdict, value, 1e-9)
+        # Two seeds at each dimension, the better one last.
+        rows = [
+            {"d": 10 ** (3 + i), "seed": seed, "coordinates": 100, "outside_span": found}
+            for i, share in enumerate(shares)
+            for seed, found in enumerate((share, 0.0))
+        ]
+        return Case({"run": made("patch-noise", {"spans": rows}, seeds=[0, 1])}, verdict, value, 1e-9)
 
     return Table(
         holds=case((1e-15, 3e-14, 2e-14), "HOLDS", 3e-14),
@@ -103,15 +113,16 @@ def noise_in_d() -> Cannot:
     def case(
         power: float, would_be: str, value: float | None = None, bound: float | None = -0.4, extra: float = 1.0, spoiled: int = 2
     ) -> Case:
-        parts: dict[str, list[dict[str, Any]]] = {}
-        for d in (1e3, 1e4, 1e5, 1e6):
-            peaks = [(2 + seed) * d**power * (extra if d == 1e6 and seed < spoiled else 1.0) for seed in range(3)]
-            parts[f"d{d:.0f}"] = [
-                {"step": step, "run": seed, "d": d, "noise_max": share * peak}
+        rows: list[dict[str, Any]] = []
+        for d in (10**3, 10**4, 10**5, 10**6):
+            peaks = [(2 + seed) * d**power * (extra if d == 10**6 and seed < spoiled else 1.0) for seed in range(3)]
+            rows += [
+                {"step": step, "seed": seed, "d": d, "noise_max": share * peak}
                 for seed, peak in enumerate(peaks)
                 for step, share in ((0, 0.1 * (d / 1e6) ** 0.4), (20, 1.0), (40, 0.5 * (d / 1e6) ** 0.2))
             ]
-        return Case({"run": made("patch-noise", parts, {}, seeds=[0, 1, 2], train_size=15)}, "OUT_OF_SCOPE", value, bound, would_be)
+        run = made("patch-noise", {"dynamics": rows}, seeds=[0, 1, 2], train_size=15)
+        return Case({"run": run}, "OUT_OF_SCOPE", value, bound, would_be)
 
     reason = "the experiment fixes N at every d where the lemma has N = poly(d), so the judge always wraps its verdict in OUT_OF_SCOPE"
     return Cannot(

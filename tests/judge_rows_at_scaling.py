@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from judging import Case, Table, judged, made
 
 NAN = float("nan")
 INF = float("inf")
 ARMS = ("standard", "features-only", "two-sided", "as-printed")
-DIMENSIONS = (1e2, 1e3, 1e4, 1e5, 1e6)
+DIMENSIONS = (10**2, 10**3, 10**4, 10**5, 10**6)
 SEEDS = (0, 1, 2, 3)
 C0 = 0.3
 
@@ -41,14 +41,15 @@ def sweep(
     factor: Change = lambda d, seed: 1.0,
     arrived: Change = lambda d, seed: True,
     late: str | None = None,
-    dimensions: Sequence[float] = DIMENSIONS,
+    dimensions: Sequence[int] = DIMENSIONS,
 ) -> Run:
     """``column`` is 2·factor·d^power at the event, or at the end of the run where ``late`` names its column there; runs end at d² unless they have not arrived."""
     other = opposite(power, bound)
-    parts: dict[str, list[dict[str, Any]]] = {}
+    events: list[dict[str, Any]] = []
+    curves: list[dict[str, Any]] = []
     for a in ARMS:
-        events, curve = [], []
-        for i, (d, seed) in enumerate((d, seed) for d in dimensions for seed in SEEDS):
+        for d, seed in ((d, seed) for d in dimensions for seed in SEEDS):
+            place = {"arm": a, "d": d, "seed": seed}
             for e in range(2 if a == "standard" else 3):
                 there = bool(happened(d, seed)) == (a == arm and e == event)
                 for label in (0, 1):
@@ -56,20 +57,19 @@ def sweep(
                     if (a, e) == (arm, event) and late is None:
                         value[column] = 2 * factor(d, seed) * d**power
                     found = value if there else {"A": -1.0, "B": -1.0}
-                    events.append(
-                        {"d": d, "run": seed, "class": label, "event": e, "happened": there, "time": 5.0 if there else -1.0, **found}
-                    )
+                    time = 5.0 if there else -1.0
+                    events.append({**place, "class": label, "event": e, "happened": there, "time": time, **found})
             for step, share in ((50, arrived(d, seed)), (0, False)):
-                time = d**2 if share is True else 0.5 * d**2 if share is False else share
+                time = float(d**2) if share is True else 0.5 * d**2 if share is False else share
                 right = a == arm and step == 50
                 unit = {"F": math.log(d), "u": 1.0, "v": 1.0}
                 row = {c: [0.1 * d**other * scale, d**other * scale] for c, scale in unit.items()}
                 if right and late is not None:
                     top = factor(d, seed) * d**power * unit[late]
                     row[late] = [top, top * (d**-0.5 if power > bound else d**0.5 / 1e9)]
-                curve.append({"d": d, "run": i, "time": time, "step": step, **row})
-        parts[f"{a}-events"], parts[a] = events, curve
-    return made("patch-scaling", parts, {}, seeds=list(SEEDS), c0=C0, dimensions=[int(d) for d in dimensions])
+                curves.append({**place, "time": time, "step": step, **row})
+    parts = {"events": events, "curves": curves}
+    return made("patch-scaling", parts, seeds=list(SEEDS), c0=C0, dimensions=list(dimensions))
 
 
 @cache
@@ -170,18 +170,20 @@ def high_probability() -> Table:
     def case(bad: int, verdict: str, value: float | None = None, how: str = "large") -> Case:
         rows = []
         for i in range(80):
-            d = 1e2 if i % 2 else 1e6
+            d = 10**2 if i % 2 else 10**6
             wrong = {"large": 2.121 if i % 2 else 0.191, "NaN": NAN, "never": -1.0}[how]
             a = wrong if i < bad else 2.120 if i % 2 else 0.190
-            rows.append(
-                {"d": d, "run": i // 4, "class": i // 2 % 2, "event": 0, "happened": not (i < bad and how == "never"), "A": a, "B": 9.0}
-            )
+            there = not (i < bad and how == "never")
+            place = {"arm": "standard", "d": d, "seed": i // 4, "class": i // 2 % 2}
+            rows.append({**place, "event": 0, "happened": there, "A": a, "B": 9.0})
         others = [{**row, "event": 1, "happened": bad == 80, "A": 0.0 if bad == 80 else 9.0, "B": 0.0} for row in rows]
-        parts = {"standard-events": rows + others, "features-only-events": others}
-        return Case({"run": made("patch-scaling", parts, {}, seeds=list(range(20)))}, verdict, value, 0.95)
+        attacked = [{**row, "arm": "features-only", "event": 0} for row in others]
+        run = made("patch-scaling", {"events": rows + others + attacked}, seeds=list(range(20)))
+        return Case({"run": run}, verdict, value, 0.95)
 
     # At d = 1 the bound is 0, exactly.
-    unit = [{"d": 1.0, "run": i, "class": 0, "event": 0, "happened": True, "A": 0.0, "B": 9.0} for i in range(80)]
+    row = {"arm": "standard", "d": 1, "class": 0, "event": 0, "happened": True, "A": 0.0, "B": 9.0}
+    unit = [{**row, "seed": i} for i in range(80)]
     return Table(
         holds=case(0, "HOLDS", 1.0),
         fails=case(80, "FAILS", 0.0),
@@ -193,7 +195,7 @@ def high_probability() -> Table:
             case(20, "FAILS", 0.75),
             case(20, "FAILS", 0.75, "never"),
             case(1, "INCONCLUSIVE", 79 / 80, "NaN"),
-            Case({"run": made("patch-scaling", {"standard-events": unit}, {}, seeds=list(range(80)))}, "HOLDS", 1.0, 0.95),
+            Case({"run": made("patch-scaling", {"events": unit}, seeds=list(range(80)))}, "HOLDS", 1.0, 0.95),
         ),
     )
 
@@ -204,7 +206,7 @@ def initial_run(in_d: float, in_m: float, factor: Callable[[float, int, int], fl
         {
             "m": m,
             "d": d,
-            "run": seed,
+            "seed": seed,
             "largest": math.log(m) ** in_m * d**in_d * factor(d, m, seed),
             "exact": math.log(m) ** 0.5 / math.sqrt(d),
         }

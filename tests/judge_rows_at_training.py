@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from judging import Case, Table, judged, made
 
 NAN = float("nan")
@@ -29,6 +29,14 @@ SIZES = {"seeds": [0, 1, 2], "test_size": 200, "evaluation__points": 100, "evalu
 SUFFIXES = ("", " (literal)", " (coordinate)", " (masked)", " (pgd)")
 
 
+def lost(run: Run, arm: str, seeds: Sequence[int]) -> Run:
+    """The run with a manifest that says that these seeds of an arm diverged."""
+    if seeds:
+        note = {"diverged": {str(seed): 620 for seed in seeds}, "how": {str(seed): "overflowed" for seed in seeds}}
+        run.manifest["notes"] = {f"dynamics[arm={arm}]": note}
+    return run
+
+
 def trained(arm: str, column: str, accuracies: Sequence[float], diverged: Sequence[int] = (), **sizes: Any) -> Run:
     """Final accuracies by seed in one column of one arm."""
 
@@ -38,13 +46,12 @@ def trained(arm: str, column: str, accuracies: Sequence[float], diverged: Sequen
             for seed, value in enumerate(accuracies):
                 row = dict.fromkeys(ACCURACIES, 1 - value)
                 row[column] = value if right and step == 600 else 1 - value
-                listed.append({"step": step, "run": seed, **row})
+                listed.append({"arm": arm if right else other, "step": step, "seed": seed, **row})
         return listed
 
     other = "standard" if arm == "adversarial" else "adversarial"
-    notes = {"diverged": {str(seed): 620 for seed in diverged}} if diverged else {}
     settings = SIZES | {"seeds": list(range(len(accuracies)))} | sizes
-    return made("patch-fig3", {arm: rows(True), other: rows(False)}, {arm: notes, other: {}}, **settings)
+    return lost(made("patch-fig3", {"dynamics": rows(True) + rows(False)}, **settings), arm, diverged)
 
 
 def of(arm: str, column: str, wrong: Sequence[float], points: int, verdict: str, value: float | None = None, **more: Any) -> Case:
@@ -96,15 +103,16 @@ def perfect(arm: str, column: str) -> Table:
 def bracket_run(threat: str, points: str, upper: Sequence[float], lower: Sequence[float], **sizes: Any) -> Run:
     """Attacked and certified accuracies by seed over one threat on one kind of points at ε = 1.2."""
     rows = [
-        {"run": seed, "threat": t, "points": p, "eps": eps, "upper": a, "lower": b, "cross_entropy_alone": 1 - high, "diverged": False}
+        {"seed": seed, "threat": t, "points": p, "eps": eps, "upper": a, "lower": b, "cross_entropy_alone": 1 - high}
         for t in ("feature-span", "full-ball")
         for p, eps in (("test", 0.1), ("test", 1.2), ("train", 1.2))
         for seed, (high, low) in enumerate(zip(upper, lower, strict=True))
         for a, b in [(high, low) if (t, p, eps) == (threat, points, 1.2) else (1 - high, 1 - low)]
     ]
-    opposite = [{**row, "upper": 1 - row["upper"], "lower": 1 - row["lower"]} for row in rows]
+    right = [{"arm": "adversarial", **row} for row in rows]
+    opposite = [{"arm": "standard", **row, "upper": 1 - row["upper"], "lower": 1 - row["lower"]} for row in rows]
     settings = SIZES | {"seeds": list(range(len(upper)))} | sizes
-    return made("patch-fig3", {"adversarial-radii": rows, "standard-radii": opposite}, {"adversarial": {}}, **settings)
+    return made("patch-fig3", {"radii": right + opposite}, **settings)
 
 
 @cache
@@ -205,12 +213,12 @@ def correlations(arm: str, winner: Sequence[Sequence[float]], loser: Sequence[Se
     """Final correlations of the winning and the losing feature, by seed and class; the other arm and the first step have them exchanged."""
     first, second = ("v", "u") if arm == "standard" else ("u", "v")
     ends = list(enumerate(zip(winner, loser, strict=True)))
-    right = [{"step": 600, "run": seed, first: list(a), second: list(b)} for seed, (a, b) in ends]
-    swapped = [{"step": 600, "run": seed, first: list(b), second: list(a)} for seed, (a, b) in ends]
+    right = [{"step": 600, "seed": seed, first: list(a), second: list(b)} for seed, (a, b) in ends]
+    swapped = [{"step": 600, "seed": seed, first: list(b), second: list(a)} for seed, (a, b) in ends]
     early = [{**row, "step": 0} for row in swapped]
     other = "adversarial" if arm == "standard" else "standard"
-    notes = {"diverged": {str(seed): 620 for seed in diverged}} if diverged else {}
-    return made("patch-fig3", {arm: right + early, other: swapped + early}, {arm: notes, other: {}}, seeds=list(range(len(winner))))
+    rows = [{"arm": arm, **row} for row in right + early] + [{"arm": other, **row} for row in swapped + early]
+    return lost(made("patch-fig3", {"dynamics": rows}, seeds=list(range(len(winner)))), arm, diverged)
 
 
 @judged("AT-F3", "standard", "adversarial", "adversarial-literal", "adversarial-coordinate")
