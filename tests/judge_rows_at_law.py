@@ -95,7 +95,11 @@ COLUMNS = ("risk", "own-logit", "full-ball", "explicit")
 
 
 def minima(
-    feature: str, column: str, values: Sequence[float], points: Sequence[int] = (1000, 1000, 1000), **more: Any
+    feature: str,
+    column: str,
+    values: Sequence[float],
+    points: Sequence[int] = (1000, 1000, 1000),
+    **more: Any,
 ) -> Run:
     """``values`` by seed at the largest γ (or, with ``noise``, at the smallest noise); everything else says the opposite."""
     part, decisive = ("noise", "sigma_n") if more.pop("noise", False) else ("gamma", "gamma")
@@ -105,13 +109,19 @@ def minima(
     for f in ("robust", "non-robust"):
         for at in sweep:
             for seed, (value, n) in enumerate(zip(values, points, strict=True)):
-                row: dict[str, Any] = dict.fromkeys(COLUMNS, 1 - value) | {"gamma": 1e4, "sigma_n": 0.1, decisive: at}
+                row: dict[str, Any] = dict.fromkeys(COLUMNS, 1 - value) | {
+                    "gamma": 1e4,
+                    "sigma_n": 0.1,
+                    decisive: at,
+                }
                 row[column] = value if (f, at) == (feature, chosen) else 1 - value
                 rows.append({"feature": f, "seed": seed, "points": n, **row})
     other = {"noise": "gamma", "gamma": "noise"}[part]
     wrong = [{**row, column: 1 - row[column]} for row in rows]
     tensors = more.pop("tensors", None)
-    return made("patch-minima", {part: rows, other: wrong}, tensors=tensors, seeds=list(range(len(values))), **more)
+    return made(
+        "patch-minima", {part: rows, other: wrong}, tensors=tensors, seeds=list(range(len(values))), **more
+    )
 
 
 @judged("AT-P3.1", "risk")
@@ -181,8 +191,15 @@ def error_to_one(name: str) -> Table:
 def own_logit(name: str) -> Table:
     noise = name == "own-logit-small-noise"
 
-    def case(accuracies: Sequence[float], verdict: str, value: float | None = None, points: Sequence[int] = (1000, 1000, 1000)) -> Case:
-        return Case({"run": minima("robust", "own-logit", accuracies, points, noise=noise)}, verdict, value, 0.05)
+    def case(
+        accuracies: Sequence[float],
+        verdict: str,
+        value: float | None = None,
+        points: Sequence[int] = (1000, 1000, 1000),
+    ) -> Case:
+        return Case(
+            {"run": minima("robust", "own-logit", accuracies, points, noise=noise)}, verdict, value, 0.05
+        )
 
     return Table(
         holds=case((0.99, 1.0, 0.98), "HOLDS", 0.01),
@@ -203,14 +220,21 @@ def written(size: float, points: int = 20) -> dict[str, torch.Tensor]:
     u = torch.eye(4, dtype=torch.float64)
     x = (2 * u[0]).expand(points, 1, 4).clone()
     delta = (size * (u[1] - u[0])).expand(points, 1, 4).clone()
-    return {"gamma/x": x, "gamma/y": torch.zeros(points, dtype=torch.int64), "gamma/delta": delta, "gamma/w": 10 * u[:2, None, :]}
+    return {
+        "gamma/x": x,
+        "gamma/y": torch.zeros(points, dtype=torch.int64),
+        "gamma/delta": delta,
+        "gamma/w": 10 * u[:2, None, :],
+    }
 
 
 @judged("AT-P3.2", "full-ball")
 def full_ball() -> Table:
     """The exact error is judged; explicit perturbations can refute it, never confirm it."""
 
-    def case(accuracies: Sequence[float], size: float, verdict: str, value: float | None = None, points: int = 20) -> Case:
+    def case(
+        accuracies: Sequence[float], size: float, verdict: str, value: float | None = None, points: int = 20
+    ) -> Case:
         run = minima("robust", "full-ball", accuracies, tensors=written(size, points))
         return Case({"run": run}, verdict, value, 0.05)
 

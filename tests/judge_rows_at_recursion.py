@@ -140,7 +140,13 @@ def approximations(seeds: Sequence[Steps], later: Steps = (), kinds: str = "AB")
 def approximation() -> Table:
     """At 95 % of the steps the formula is within a factor three of the exact step."""
 
-    def case(seeds: Sequence[Steps], verdict: str, value: float | None = None, bound: float | None = 0.95, **more: Any) -> Case:
+    def case(
+        seeds: Sequence[Steps],
+        verdict: str,
+        value: float | None = None,
+        bound: float | None = 0.95,
+        **more: Any,
+    ) -> Case:
         return Case({"run": approximations(seeds, **more)}, verdict, value, bound)
 
     good, bad = (0.1, 0.11), (0.1, -0.1)

@@ -58,7 +58,9 @@ def sweep(
                         value[column] = 2 * factor(d, seed) * d**power
                     found = value if there else {"A": -1.0, "B": -1.0}
                     time = 5.0 if there else -1.0
-                    events.append({**place, "class": label, "event": e, "happened": there, "time": time, **found})
+                    events.append(
+                        {**place, "class": label, "event": e, "happened": there, "time": time, **found}
+                    )
             for step, share in ((50, arrived(d, seed)), (0, False)):
                 time = float(d**2) if share is True else 0.5 * d**2 if share is False else share
                 right = a == arm and step == 50
@@ -78,9 +80,20 @@ def fitted(arm: str, event: int, column: str, predicted: float, late: str | None
     bound = predicted + 0.1
 
     def case(
-        power: float, verdict: str, value: float | None = None, limit: float | None = bound, would_be: str | None = None, **more: Any
+        power: float,
+        verdict: str,
+        value: float | None = None,
+        limit: float | None = bound,
+        would_be: str | None = None,
+        **more: Any,
     ) -> Case:
-        return Case({"run": sweep(arm, event, column, power, bound, late=late, **more)}, verdict, value, limit, would_be)
+        return Case(
+            {"run": sweep(arm, event, column, power, bound, late=late, **more)},
+            verdict,
+            value,
+            limit,
+            would_be,
+        )
 
     def at(d: float, seeds: int, extra: float) -> Change:
         """``extra`` in the first ``seeds`` seeds at one dimension."""
@@ -96,23 +109,50 @@ def fitted(arm: str, event: int, column: str, predicted: float, late: str | None
         # The median of four seeds does not see one of them; two of four at the largest d bend the line.
         case(predicted, "HOLDS", predicted, factor=at(1e6, 1, 100.0)),
         case(predicted, "HOLDS", predicted, arrived=lambda d, seed: seed > 0 or d < 1e6),  # 19 of 20 runs
-        case(predicted, "INCONCLUSIVE", limit=None, factor=at(1e6, 1, INF), happened=lambda d, seed: d < 1e6 or seed < 2),
+        case(
+            predicted,
+            "INCONCLUSIVE",
+            limit=None,
+            factor=at(1e6, 1, INF),
+            happened=lambda d, seed: d < 1e6 or seed < 2,
+        ),
     )
     if late:
         alone = (
             case(predicted, "INCONCLUSIVE", predicted, would_be="HOLDS", **slow),
             case(bound + 0.2, "INCONCLUSIVE", bound + 0.2, would_be="FAILS", **slow),
-            case(predicted, "INCONCLUSIVE", predicted, would_be="HOLDS", arrived=lambda d, seed: NAN if seed == 0 else True),
+            case(
+                predicted,
+                "INCONCLUSIVE",
+                predicted,
+                would_be="HOLDS",
+                arrived=lambda d, seed: NAN if seed == 0 else True,
+            ),
             case(predicted, "INCONCLUSIVE", limit=None, factor=at(1e4, 3, -1.0)),
-            case(predicted, "HOLDS", predicted, arrived=lambda d, seed: d**2 * (1 - 1e-9)),  # as far as rounding goes
-            case(predicted, "INCONCLUSIVE", predicted, would_be="HOLDS", arrived=lambda d, seed: d**2 * (1 - 1e-8)),
+            case(
+                predicted, "HOLDS", predicted, arrived=lambda d, seed: d**2 * (1 - 1e-9)
+            ),  # as far as rounding goes
+            case(
+                predicted,
+                "INCONCLUSIVE",
+                predicted,
+                would_be="HOLDS",
+                arrived=lambda d, seed: d**2 * (1 - 1e-8),
+            ),
         )
         shared = shared[:5]
     else:
         alone = (
             case(predicted, "INCONCLUSIVE", 0.25, 0.5, **few, **slow),
             case(predicted, "FAILS", 0.25, 0.5, **few, arrived=lambda d, seed: seed > 0 or d < 1e6),
-            case(predicted, "INCONCLUSIVE", 0.25, 0.5, **few, arrived=lambda d, seed: NAN if seed == 0 else True),
+            case(
+                predicted,
+                "INCONCLUSIVE",
+                0.25,
+                0.5,
+                **few,
+                arrived=lambda d, seed: NAN if seed == 0 else True,
+            ),
             case(predicted, "FAILS", 2 / 3, 0.5, dimensions=DIMENSIONS[:3], happened=lambda d, seed: d < 1e4),
             case(predicted, "HOLDS", predicted, dimensions=DIMENSIONS[:3]),
             case(predicted, "INCONCLUSIVE", limit=None, factor=at(1e4, 3, -1.0)),
@@ -176,7 +216,10 @@ def high_probability() -> Table:
             there = not (i < bad and how == "never")
             place = {"arm": "standard", "d": d, "seed": i // 4, "class": i // 2 % 2}
             rows.append({**place, "event": 0, "happened": there, "A": a, "B": 9.0})
-        others = [{**row, "event": 1, "happened": bad == 80, "A": 0.0 if bad == 80 else 9.0, "B": 0.0} for row in rows]
+        others = [
+            {**row, "event": 1, "happened": bad == 80, "A": 0.0 if bad == 80 else 9.0, "B": 0.0}
+            for row in rows
+        ]
         attacked = [{**row, "arm": "features-only", "event": 0} for row in others]
         run = made("patch-scaling", {"events": rows + others + attacked}, seeds=list(range(20)))
         return Case({"run": run}, verdict, value, 0.95)
@@ -200,7 +243,12 @@ def high_probability() -> Table:
     )
 
 
-def initial_run(in_d: float, in_m: float, factor: Callable[[float, int, int], float] = lambda d, m, seed: 1.0, full: bool = True) -> Run:
+def initial_run(
+    in_d: float,
+    in_m: float,
+    factor: Callable[[float, int, int], float] = lambda d, m, seed: 1.0,
+    full: bool = True,
+) -> Run:
     """max_r⟨w(0), f⟩ = (log m)^in_m · d^in_d times ``factor`` of d, m and seed, for two seeds; unless ``full``, the smallest width lacks the largest d."""
     rows = [
         {
@@ -224,7 +272,10 @@ def initial(name: str) -> Table:
     in_d = name == "in-d"
 
     def case(
-        off: float, verdict: str, value: float | None = None, factor: Callable[[float, int, int], float] = lambda d, m, seed: 1.0
+        off: float,
+        verdict: str,
+        value: float | None = None,
+        factor: Callable[[float, int, int], float] = lambda d, m, seed: 1.0,
     ) -> Case:
         # The other exponent is far off. In m, one width lacks a dimension: d has to be scaled out before widths are compared.
         powers = (-0.5 + off, 3.0) if in_d else (-0.5, 1.0 + off)
@@ -286,5 +337,9 @@ def tensor_power() -> Table:
         at_bound=case([(12.0 - 1e-9, 8.0)], "HOLDS", 3.0),
         bad_seed=case([(4.0, 8.0), (4.0, 40.0), (4.0, 8.0)], "FAILS", 5.0),
         nan=case([(4.0, NAN)], "FAILS"),
-        more=(case([(NAN, 4.0)], "FAILS"), case([(4.0, 23.0)], "HOLDS", 23 / 8), case([(12.0 + 1e-9, 8.0)], "FAILS", 3.0)),
+        more=(
+            case([(NAN, 4.0)], "FAILS"),
+            case([(4.0, 23.0)], "HOLDS", 23 / 8),
+            case([(12.0 + 1e-9, 8.0)], "FAILS", 3.0),
+        ),
     )

@@ -80,7 +80,9 @@ def test_large_error_perfect_fit_and_dominance_can_fail() -> None:
         assert verdict_of(claim, name, good) == "HOLDS"
 
 
-@pytest.mark.parametrize(("upper", "lower", "verdict"), [(1.0, 1.0, "HOLDS"), (1.0, 0.0, "INCONCLUSIVE"), (0.5, 0.0, "FAILS")])
+@pytest.mark.parametrize(
+    ("upper", "lower", "verdict"), [(1.0, 1.0, "HOLDS"), (1.0, 0.0, "INCONCLUSIVE"), (0.5, 0.0, "FAILS")]
+)
 def test_brackets_hold_only_when_certified(upper: float, lower: float, verdict: str) -> None:
     row = {"arm": "adversarial", "threat": "feature-span", "eps": 1.2, "upper": upper, "lower": lower}
     row["cross_entropy_alone"] = upper
@@ -103,7 +105,11 @@ def test_one_growing_pair_fails_the_off_diagonal_lemma(growth: float, verdict: s
 def test_the_approximation_can_hold_and_does_not_lose_steps_that_stand_still() -> None:
     def run_(guess: float, exact: float) -> Run:
         row = {"arm": "adversarial", "seed": 0, "polynomial": 1.0}
-        row |= {f"{what}_{kind}": [value] for kind in "AB" for what, value in (("approximation", guess), ("exact", exact))}
+        row |= {
+            f"{what}_{kind}": [value]
+            for kind in "AB"
+            for what, value in (("approximation", guess), ("exact", exact))
+        }
         return made("patch-recursion", {"dynamics": [{**row, "step": s} for s in range(5)]})
 
     for exact, verdict in ((0.08, "HOLDS"), (-0.08, "FAILS"), (0.0, "FAILS")):
@@ -118,12 +124,15 @@ def scaling_run(late: float, time_share: float, loser: float) -> Run:
         d = float(place["d"])
         ends = {"time": time_share * d**2, "F": [d**late * np.log(d)], "u": [0.1], "v": [0.1]}
         curves.append({**place, "step": 9, **ends})
-        events += [{**place, "class": 0, "event": e, "happened": True, "A": d**loser, "B": 0.1} for e in (0, 1)]
+        events += [
+            {**place, "class": 0, "event": e, "happened": True, "A": d**loser, "B": 0.1} for e in (0, 1)
+        ]
     return made("patch-scaling", {"curves": curves, "events": events}, c0=0.5)
 
 
 @pytest.mark.parametrize(
-    ("late", "share", "verdict"), [(0.0, 1.0, "HOLDS"), (0.3, 1.0, "FAILS"), (0.0, 0.5, "INCONCLUSIVE"), (0.3, 0.5, "INCONCLUSIVE")]
+    ("late", "share", "verdict"),
+    [(0.0, 1.0, "HOLDS"), (0.3, 1.0, "FAILS"), (0.0, 0.5, "INCONCLUSIVE"), (0.3, 0.5, "INCONCLUSIVE")],
 )
 def test_late_statements_need_the_time_they_speak_of(late: float, share: float, verdict: str) -> None:
     assert verdict_of("AT-LD.11", "until-d²", scaling_run(late, share, -0.5)) == verdict
@@ -147,10 +156,22 @@ def test_tensor_power_and_probability_readings_can_fail() -> None:
 
 @pytest.mark.parametrize(("scale", "verdict"), [(0.1, "HOLDS"), (100.0, "FAILS")])
 def test_noise_readings_can_hold_and_fail(scale: float, verdict: str) -> None:
-    row = {"noise_max": scale, "noise_update_rest": scale, "u": [0.5 * scale], "C": [0.0], "D": [0.0], "v": [4.6 / scale]}
+    row = {
+        "noise_max": scale,
+        "noise_update_rest": scale,
+        "u": [0.5 * scale],
+        "C": [0.0],
+        "D": [0.0],
+        "v": [4.6 / scale],
+    }
     row |= {"F_max": 10.0, "F_ratio": 0.1 / scale if scale > 1 else 0.9, "residual": scale}
     run_ = finals(**row)
-    readings = [("AT-LE.3", "figure-3"), ("AT-LE.4", "figure-3"), ("AT-LE.5", "figure-3"), ("AT-LE.6", "figure-3")]
+    readings = [
+        ("AT-LE.3", "figure-3"),
+        ("AT-LE.4", "figure-3"),
+        ("AT-LE.5", "figure-3"),
+        ("AT-LE.6", "figure-3"),
+    ]
     for claim, name in (*readings, ("AT-LE.7", "losers"), ("AT-LE.7", "winner")):
         assert verdict_of(claim, name, run_) == verdict, claim
 
@@ -165,7 +186,9 @@ def test_span_and_certificate_readings() -> None:
         "matching/left": torch.tensor([0]),
         "matching/right": torch.tensor([1]),
     }
-    broken = made("patch-fig3", {"matching": [{"upper": 0.5, "intersecting_pairs": 1.0}]}, tensors=points, eps=0.1)
+    broken = made(
+        "patch-fig3", {"matching": [{"upper": 0.5, "intersecting_pairs": 1.0}]}, tensors=points, eps=0.1
+    )
     assert verdict_of("AT-A2.3", "any-classifier", broken) == "INCONCLUSIVE"
 
 
@@ -180,7 +203,13 @@ def test_a_diverged_run_is_no_network_and_breaks_nothing(tmp_path: Path) -> None
         "evaluation.points": 10,
         "evaluation.curve_points": 10,
     }
-    wild = {"adversarial.learning_rate": 1e308, "arms": ["adversarial"], "net.sigma_0": 1.0, "every": 1, "adversarial.steps": 6}
+    wild = {
+        "adversarial.learning_rate": 1e308,
+        "arms": ["adversarial"],
+        "net.sigma_0": 1.0,
+        "every": 1,
+        "adversarial.steps": 6,
+    }
     done = run(request(plan, "quick", {**small, **wild}), Store(tmp_path))
     assert done.summary["adversarial"]["diverged"]
     assert done.summary["adversarial"]["robust_test"]["full-ball"]["upper"] is None
@@ -191,7 +220,9 @@ def test_a_diverged_run_is_no_network_and_breaks_nothing(tmp_path: Path) -> None
 def test_phase_switch_is_the_last_overtaking() -> None:
     u = [[0.1, 0.1], [0.3, 0.1], [0.1, 0.1], [0.5, 0.1], [0.9, 0.1]]
     v = [[0.2, 0.2]] * 5
-    frame = pl.DataFrame([{"step": 10 * i, "seed": 4, "u": a, "v": b} for i, (a, b) in enumerate(zip(u, v, strict=True))])
+    frame = pl.DataFrame(
+        [{"step": 10 * i, "seed": 4, "u": a, "v": b} for i, (a, b) in enumerate(zip(u, v, strict=True))]
+    )
     assert phase_switch(frame) == {4: [30, None]}
 
 
@@ -251,7 +282,10 @@ def test_recursion_claims_hold_and_break_with_the_recursion(tmp_path: Path) -> N
 
 def test_scaling_claims_on_a_small_sweep(tmp_path: Path) -> None:
     plan = experiment("patch-scaling")
-    done = run(request(plan, "quick", {"seeds": [0, 1, 2, 3], "dimensions": [100, 10**4, 10**6, 10**8]}), Store(tmp_path))
+    done = run(
+        request(plan, "quick", {"seeds": [0, 1, 2, 3], "dimensions": [100, 10**4, 10**6, 10**8]}),
+        Store(tmp_path),
+    )
     verdict = {r.name: r.judge({"run": done}) for r in claims()["AT-LD.24"].readings}
     # The non-robust part stalls at d^(−c0/q), not at d^(−c0); with the initial directions the robust part stalls too.
     assert verdict["features-only"].verdict == "FAILS"

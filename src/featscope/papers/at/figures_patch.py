@@ -245,7 +245,10 @@ def noise(run: Run) -> Figure:
     """Noise correlation, winner and loser at the end of standard training against d, means over seeds."""
     figure, axes = panels(1, 1, 4.6, 3.4)
     ax = axes[0, 0]
-    rows = run.part(NOISY_DESCENT).sort(NoisyDescent.step)
+    rows, step = run.part(NOISY_DESCENT).sort(NoisyDescent.step), pl.col(NoisyDescent.step)
+    # A seed that diverged stopped recording before the others, and is in no mean.
+    ended = step.max().over(NoisyDescent.d, NoisyDescent.seed) == step.max().over(NoisyDescent.d)
+    rows = rows.filter(ended)
     of_seed = rows.group_by(NoisyDescent.d, NoisyDescent.seed).agg(
         pl.col(NoisyDescent.v).last().list.min(),
         pl.col(NoisyDescent.u).last().list.max(),
