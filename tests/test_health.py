@@ -57,7 +57,8 @@ def test_an_overflow_in_one_tensor_outweighs_saturation_in_another() -> None:
 
 
 def test_saturated_runs_are_recorded_until_then_as_saturated() -> None:
-    record = trajectory(grow(1e10), start(1.0, 1e-30, 1e300), 4, look, runs=by_seed([7, 8, 9]), clocks=("time",))
+    state, runs = start(1.0, 1e-30, 1e300), by_seed([7, 8, 9])
+    record = trajectory(grow(1e10), state, 4, look, runs=runs, clocks=("time",))
     assert record.diverged == {"9": 0, "7": 2}
     assert record.how == {"9": "saturated", "7": "saturated"}
     assert [(r["step"], r["seed"]) for r in record.rows if r["seed"] != 8] == [(0, 7), (1, 7)]
@@ -187,7 +188,8 @@ def test_a_verdict_over_what_is_left_of_the_seeds_is_inconclusive(
     verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def some_diverge(spec: Spec, folder: Folder) -> dict[str, object]:
-        folder.part("p").save(0, True, [{"step": 0, "seed": 0}], {}, {"diverged": {"1": 5}, "how": {"1": "saturated"}})
+        notes = {"diverged": {"1": 5}, "how": {"1": "saturated"}}
+        folder.part("p").save(0, True, [{"step": 0, "seed": 0}], {}, notes)
         return {}
 
     plan = Experiment("odd", "at", "x", Spec, some_diverge, {})

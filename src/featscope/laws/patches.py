@@ -42,7 +42,7 @@ def stack(batches: Sequence[PatchBatch]) -> PatchBatch:
 
 
 class PatchSetting(NamedTuple):
-    """What the assumptions speak of besides the law: the radius, a sample for the separation, τ of Assumption 2.3, the norm.
+    """What the assumptions speak of besides the law: radius, a sample for the separation, τ of A2.3, norm.
 
     Without a radius (standard training alone) only what speaks of none is checked.
     """

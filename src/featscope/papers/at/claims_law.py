@@ -33,7 +33,7 @@ def _any_classifier(runs: Runs) -> Finding:
     x, y, left, right = (run.tensor(MATCHING, key).numpy() for key in ("x", "y", "left", "right"))
     bound = matching_bound(x.astype(float), y, left, right, PatchFig3.of(run).eps)
     evidence = {
-        "certificate": "matching/x, y, left, right: pairs of different labels with a common point in both balls, re-verified",
+        "certificate": "matching/x, y, left, right: pairs of different labels whose balls share a point, re-verified",
         "pairs": len(left),
         "points": len(y),
         "share_of_intersecting_pairs": run.part(MATCHING)[Matching.intersecting_pairs][0],

@@ -106,7 +106,10 @@ def _noise_update(runs: Runs) -> Finding:
 
 
 def _since(rows: pl.DataFrame, log_d: float) -> pl.DataFrame:
-    """The rows at which max F_y has reached log d. For polars NaN is larger than all: such rows stay, and what is read is NaN."""
+    """The rows at which max F_y has reached log d.
+
+    For polars NaN is larger than all: such rows stay, and make what is read from them NaN.
+    """
     return rows.filter(pl.col(Dynamics.F_max) >= log_d)
 
 

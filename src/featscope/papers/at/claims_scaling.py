@@ -100,7 +100,10 @@ def _with_high_probability(arm: str, event: int) -> Judge:
 
 
 def _late(arm: str, event: int, column: str, power: float | None) -> Judge:
-    """At the end of polynomial time: F_y ÷ log d (column F) or max B (column v) as a power of d; ``power`` None means −c0."""
+    """At the end of polynomial time: F_y ÷ log d (column F) or max B (column v) as a power of d.
+
+    ``power`` None means −c0.
+    """
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]

@@ -9,7 +9,7 @@ DYNAMICS, RADII, MATCHING = "dynamics", "radii", "matching"
 
 
 class Dynamics(Correlated):
-    """One row for each arm, seed and recorded step; costly columns are filled every `evaluation.every` steps."""
+    """One row for each arm, seed and recorded step; costly columns every `evaluation.every` steps."""
 
     loss = column("mean cross-entropy of the training points")
     residual = column("mean 1 − logit_y of the training points")
@@ -51,7 +51,7 @@ ATTACKED = (
 
 
 class Radii(Columns):
-    """One row for each arm, seed, threat and radius: the robust accuracy of the final network as a bracket."""
+    """One row for each arm, seed, threat and radius: the final network's robust accuracy as a bracket."""
 
     arm = column("standard or adversarial")
     seed = column("the seed of the network and the points")

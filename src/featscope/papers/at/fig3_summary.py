@@ -16,7 +16,10 @@ from featscope.papers.at.fig3_columns import ATTACKED, Dynamics, Radii
 
 
 def phase_switch(rows: pl.DataFrame) -> dict[int, list[int | None]]:
-    """For each seed and class the first recorded step from which on max_r⟨w,u⟩ exceeds max_r⟨w,v⟩ to the end; None if there is none."""
+    """For each seed and class the first recorded step from which on max_r⟨w,u⟩ exceeds max_r⟨w,v⟩ to the end.
+
+    None if there is none.
+    """
     switches: dict[int, list[int | None]] = {}
     for (seed,), group in rows.sort(Dynamics.step).group_by(Dynamics.seed, maintain_order=True):
         steps = group[Dynamics.step].to_list()
@@ -31,7 +34,7 @@ def phase_switch(rows: pl.DataFrame) -> dict[int, list[int | None]]:
 
 
 def mean_switch(switches: dict[int, list[int | None]]) -> float | None:
-    """The step by which all classes have switched, mean over seeds; None if in one seed a class never does."""
+    """The step by which all classes have switched, mean over seeds; None if one never does."""
     whole = [max(s for s in found if s is not None) for found in switches.values() if None not in found]
     return float(np.mean(whole)) if whole and len(whole) == len(switches) else None
 
@@ -79,7 +82,7 @@ def _robust(last: pl.DataFrame, radii: Rows, eps: float) -> Json:
     robust: Json = {}
     for name in ATTACKED:
         if name in last.columns:
-            # One fixed perturbation: what is measured is exact for it, so the bracket is closed; threats follow below.
+            # Of one fixed perturbation what is measured is exact, so the bracket is closed; threats follow below.
             reached = _mean(last[name].to_list())
             robust[name.removeprefix("robust_")] = {"upper": reached, "lower": reached}
     at_eps = [row for row in radii if row[Radii.eps] == eps and row[Radii.points] == "test"]

@@ -12,7 +12,10 @@ from featscope.papers.at.fig3_columns import DYNAMICS, Dynamics
 
 
 def final_values(run: Run, arm: str, column: str) -> np.ndarray:
-    """A column's last value in each seed, (seeds, …). A seed that diverged stopped recording before: NaN, it is not known."""
+    """A column's last value in each seed, (seeds, …).
+
+    A seed that diverged stopped recording before: its last value is not known, NaN.
+    """
     last = last_rows(run.part(DYNAMICS, arm=arm))
     values = numbers(last[column])
     diverged = run.diverged.get(labelled(DYNAMICS, {Dynamics.arm: arm}), [])

@@ -287,7 +287,7 @@ def robustness(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> d
 
 
 def radius_curves(spec: PatchFig3, data: Data, w: Tensor, seeds: Sequence[int]) -> Rows:
-    """For each of these seeds, threat and radius: attacked upper and certified lower bound on the robust accuracy.
+    """For each of these seeds, threat and radius: attacked and certified bound on the robust accuracy.
 
     At ε the training points are measured too, and what PGD on cross-entropy alone would report.
     """

@@ -139,7 +139,7 @@ def run_dimension(spec: PatchNoise, folder: Folder, d: int) -> Json:
 
 
 def outside_span(law: PatchLaw, data: PatchBatch, moved: Tensor) -> list[float]:
-    """Lemma E.2: for each run the largest share of w(T) − w(0) that lies outside the span of features and training noise."""
+    """Lemma E.2: for each run the largest share of w(T) − w(0) outside the span of features and training noise."""
     shares = []
     for index in range(len(moved)):
         noise = (

@@ -131,7 +131,7 @@ def lemma_5_2(
 
 
 def _approximation(spec: PatchRecursion, state: co.Coefficients, data: co.Latents) -> dict[str, Tensor]:
-    """Lemma 5.2's step and the exact one for the largest A and the largest B of each class, and whether all neurons are polynomial."""
+    """Lemma 5.2's step and the exact one for the largest A and B of each class; whether all neurons are polynomial."""
     clip = co.CoefficientClip(spec.eps, spec.step_size)
     x = co.perturb(spec.net, state, data, clip)
     seen = co.adversarial_pass(spec.net, state, data, x)
