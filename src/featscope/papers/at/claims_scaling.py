@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from featscope.papers.at.patch_scaling import (
     EVENTS,
     INITIAL,
     POWER,
+    AttackedEvent,
     Curves,
     Events,
     Initial,
     PatchScaling,
     Power,
+    StandardEvent,
 )
 from featscope.papers.at.runs import SCALING
 
@@ -34,9 +37,9 @@ CLIPS = {
 }
 
 
-def _events(run: Run, arm: str, event: int) -> tuple[pl.DataFrame, float]:
+def _events(run: Run, arm: str, event: IntEnum) -> tuple[pl.DataFrame, float]:
     """The rows of an event that happened, and the share of runs and classes in which it did."""
-    rows = run.part(EVENTS, arm=arm, event=event)
+    rows = run.part(EVENTS, arm=arm, event=int(event))
     happened = rows.filter(pl.col(Events.happened))
     return happened, happened.height / max(rows.height, 1)
 
@@ -70,7 +73,7 @@ def _missing(run: Run, arm: str, share: float) -> Finding:
     return Finding(Verdict.FAILS, share, USUAL, {**evidence, "note": note})
 
 
-def _loser(arm: str, event: int, column: str, predicted: float | None = None) -> Judge:
+def _loser(arm: str, event: IntEnum, column: str, predicted: float | None = None) -> Judge:
     """The median of the loser's correlation at the event as a power of d."""
 
     def judge(runs: Runs) -> Finding:
@@ -87,11 +90,11 @@ def _loser(arm: str, event: int, column: str, predicted: float | None = None) ->
     return judge
 
 
-def _with_high_probability(arm: str, event: int) -> Judge:
+def _with_high_probability(arm: str, event: IntEnum) -> Judge:
     """Share of runs and classes in which the event happens and A is then at most (log d)²/√d."""
 
     def judge(runs: Runs) -> Finding:
-        rows, d = runs["run"].part(EVENTS, arm=arm, event=event), pl.col(Events.d)
+        rows, d = runs["run"].part(EVENTS, arm=arm, event=int(event)), pl.col(Events.d)
         bound = (d.log() ** POLYLOG) / d.sqrt()
         good = rows.filter(pl.col(Events.happened) & (pl.col(Events.A) <= bound)).height
         return at_least(wilson(good, rows.height), 1 - SMALL, rule="happened, and A ≤ (log d)²/√d")
@@ -99,7 +102,7 @@ def _with_high_probability(arm: str, event: int) -> Judge:
     return judge
 
 
-def _late(arm: str, event: int, column: str, power: float | None) -> Judge:
+def _late(arm: str, event: IntEnum, column: str, power: float | None) -> Judge:
     """At the end of polynomial time: F_y ÷ log d (column F) or max B (column v) as a power of d.
 
     ``power`` None means −c0.
@@ -215,13 +218,13 @@ CLAIMS = (
                 "median",
                 "exponent of the median over the seeds and classes in which it happens",
                 {"run": SCALING},
-                _loser("standard", 0, Events.A, -0.5),
+                _loser("standard", StandardEvent.NON_ROBUST_ARRIVES, Events.A, -0.5),
             ),
             Reading(
                 "high-probability",
                 "share of runs with A ≤ (log d)²/√d",
                 {"run": SCALING},
-                _with_high_probability("standard", 0),
+                _with_high_probability("standard", StandardEvent.NON_ROBUST_ARRIVES),
             ),
         ),
     ),
@@ -236,7 +239,7 @@ CLAIMS = (
                 "median",
                 "exponent of the median over the seeds and classes in which it happens",
                 {"run": SCALING},
-                _loser("standard", 1, Events.A, -0.5),
+                _loser("standard", StandardEvent.OUTPUT_GROWS, Events.A, -0.5),
             ),
         ),
     ),
@@ -251,7 +254,7 @@ CLAIMS = (
                 "until-d²",
                 "F_y ÷ log d at time d² as a power of d",
                 {"run": SCALING},
-                _late("standard", 1, Curves.F, 0.0),
+                _late("standard", StandardEvent.OUTPUT_GROWS, Curves.F, 0.0),
             ),
         ),
     ),
@@ -261,7 +264,7 @@ CLAIMS = (
         reference="AT Lemma D.23 (with η̃⁻¹ for the printed η⁻¹)",
         statement="When Σ B^q reaches Θ(1/η̃) under adversarial training, max A is still O(polylog(d)/√d).",
         hypotheses=FLOW,
-        readings=_by_clip(lambda clip: _loser(clip, 0, Events.A, -0.5)),
+        readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.ATTACK_CANCELS, Events.A, -0.5)),
     ),
     Claim(
         id="AT-LD.24",
@@ -269,7 +272,7 @@ CLAIMS = (
         reference="AT Lemma D.24",
         statement="max A reaches ϱ/α in polynomial time under adversarial training, and max B is then O(d^−c0).",
         hypotheses=FLOW,
-        readings=_by_clip(lambda clip: _loser(clip, 1, Events.B)),
+        readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.ROBUST_ARRIVES, Events.B)),
     ),
     Claim(
         id="AT-LD.25",
@@ -277,7 +280,7 @@ CLAIMS = (
         reference="AT Lemma D.25",
         statement="F_y(X̃) reaches log d in polynomial time under adversarial training, and max B is then O(polylog(d) d^−c0).",
         hypotheses=FLOW,
-        readings=_by_clip(lambda clip: _loser(clip, 2, Events.B)),
+        readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.OUTPUT_GROWS, Events.B)),
     ),
     Claim(
         id="AT-LD.26",
@@ -286,8 +289,8 @@ CLAIMS = (
         statement="For polynomial time after that F_y(X̃) stays O(log d) and max B stays O(polylog(d) d^−c0).",
         hypotheses=FLOW,
         readings=(
-            *_by_clip(lambda clip: _late(clip, 2, Curves.F, 0.0)),
-            *_by_clip(lambda clip: _late(clip, 2, Curves.v, None), " (max B)"),
+            *_by_clip(lambda clip: _late(clip, AttackedEvent.OUTPUT_GROWS, Curves.F, 0.0)),
+            *_by_clip(lambda clip: _late(clip, AttackedEvent.OUTPUT_GROWS, Curves.v, None), " (max B)"),
         ),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
@@ -70,12 +72,15 @@ def _bracketed(threat: str, points: str = "test") -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run, spec = runs["run"], PatchFig3.of(runs["run"])
-        rows = run.part(RADII, arm="adversarial", threat=threat, points=points, eps=spec.eps)
+        # Where every seed diverged there are no rows, and so no columns.
+        everything = run.part(RADII, arm="adversarial").to_dicts()
+        chosen, place = (threat, points, spec.eps), itemgetter(Radii.threat, Radii.points, Radii.eps)
+        rows = [row for row in everything if place(row) == chosen]
         count = min(spec.evaluation.curve_points, spec.train_size if points == "train" else spec.test_size)
-        found = pooled_error(rows[Radii.upper].to_list(), count)
-        possible = pooled_error(rows[Radii.lower].to_list(), count)
+        found = pooled_error([row[Radii.upper] for row in rows], count)
+        possible = pooled_error([row[Radii.lower] for row in rows], count)
         shown = (Radii.upper, Radii.lower, Radii.cross_entropy_alone)
-        extra = {str(key): rows[key].to_list() for key in shown}
+        extra = {str(key): [row[key] for row in rows] for key in shown}
         if points == "train":
             return at_most(Interval(found.value, found.value, possible.value), 0.0, **extra)
         return at_most(

@@ -23,7 +23,15 @@ from featscope.papers.at.patch_noise import NoisyDescent
 from featscope.papers.at.patch_recursion import APPROXIMATIONS, BothRoutes
 from featscope.papers.at.patch_recursion import ARMS as BOTH_ARMS
 from featscope.papers.at.patch_recursion import DYNAMICS as BOTH_ROUTES
-from featscope.papers.at.patch_scaling import CURVES, EVENTS, Curves, Events, PatchScaling
+from featscope.papers.at.patch_scaling import (
+    CURVES,
+    EVENTS,
+    AttackedEvent,
+    Curves,
+    Events,
+    PatchScaling,
+    StandardEvent,
+)
 from featscope.plots.style import (
     ATTACKED,
     CERTIFIED,
@@ -182,7 +190,10 @@ def scaling(run: Run) -> Figure:
     spec = PatchScaling.of(run)
     figure, axes = panels(1, len(spec.arms), 3.9, 3.2)
     for ax, arm in zip(axes[0], spec.arms, strict=True):
-        which, loser, winner = (0, Events.A, "B") if arm == "standard" else (1, Events.B, "A")
+        if arm == "standard":
+            which, loser, winner = int(StandardEvent.NON_ROBUST_ARRIVES), Events.A, "B"
+        else:
+            which, loser, winner = int(AttackedEvent.ROBUST_ARRIVES), Events.B, "A"
         events = run.part(EVENTS, arm=arm, event=which)
         happened = events.filter(pl.col(Events.happened))
         share = happened.height / max(events.height, 1)

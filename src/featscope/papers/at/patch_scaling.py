@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ class Events(Columns):
     d = column("the dimension of a patch")
     seed = column("the seed of the initial weights")
     label = column("the class", "class")
-    event = column("which event, counted from 0 in the order of the lemmas")
+    event = column("the number of a StandardEvent or an AttackedEvent")
     happened = column("whether it happened before the run ended")
     time = column("when; −1 if it did not")
     A = column("max_r ⟨w_ir, u_i⟩ then; −1 if it did not happen")
@@ -88,6 +89,23 @@ CLIPS: dict[str, tuple[bool, bool]] = {
     "as-printed": (False, False),
 }
 NOT_YET = -1.0
+
+
+class StandardEvent(IntEnum):
+    """What is waited for under standard training (Lemmas D.9 and D.10)."""
+
+    NON_ROBUST_ARRIVES = 0
+    OUTPUT_GROWS = 1
+
+
+class AttackedEvent(IntEnum):
+    """What is waited for under adversarial training (Lemmas D.23 to D.25)."""
+
+    ATTACK_CANCELS = 0
+    ROBUST_ARRIVES = 1
+    OUTPUT_GROWS = 2
+
+
 #: events are looked for every so many small steps: each moves a coefficient by at most 2 %, so values at events are good to a few per cent
 LOOK = 4
 
@@ -209,6 +227,11 @@ def setting(spec: PatchScaling, arm: Arm) -> Setting:
     return Setting(spec, data, dims, clip, co.adversarial_velocity(spec.net, data, clip))
 
 
+def events_of(arm: Arm) -> type[StandardEvent] | type[AttackedEvent]:
+    """The events of an arm, in the order of `Setting.reached`."""
+    return StandardEvent if arm == "standard" else AttackedEvent
+
+
 def start(spec: PatchScaling, arm: Arm) -> Watched:
     """Initial coefficients in law; the same draws for every arm."""
     needs_gram = arm in ("two-sided", "as-printed")
@@ -218,9 +241,7 @@ def start(spec: PatchScaling, arm: Arm) -> Watched:
         for seed in spec.seeds
     ]
     c = co.Coefficients(*(torch.cat(p) for p in zip(*parts, strict=True)))
-    events = torch.full(
-        (len(c.time), 2 if arm == "standard" else 3, spec.law.k, 3), NOT_YET, dtype=torch.float64
-    )
+    events = torch.full((len(c.time), len(events_of(arm)), spec.law.k, 3), NOT_YET, dtype=torch.float64)
     return Watched(*c, events)
 
 
