@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from judging import Case, Table, judged, made
 
 NAN = float("nan")
@@ -16,8 +16,13 @@ def gaps(arm: str, by_seed: Sequence[float]) -> Run:
     other = "standard" if arm == "adversarial" else "adversarial"
     far = 0.0 if max(by_seed) > 1e-9 else 1.0
     steps = ((0, 0.0), (10, 1.0), (20, 0.5))
-    rows = [{"step": step, "run": seed, "gap": share * gap, "size": 1.0} for step, share in steps for seed, gap in enumerate(by_seed)]
-    return made("patch-recursion", {arm: rows, other: [{**row, "gap": far} for row in rows]}, seeds=list(range(len(by_seed))))
+    rows = [
+        {"arm": arm, "step": step, "seed": seed, "gap": share * gap, "size": 1.0}
+        for step, share in steps
+        for seed, gap in enumerate(by_seed)
+    ]
+    wrong = [{**row, "arm": other, "gap": far} for row in rows]
+    return made("patch-recursion", {"dynamics": rows + wrong}, seeds=list(range(len(by_seed))))
 
 
 def equal(arm: str) -> Table:
@@ -63,14 +68,17 @@ def crossings(experiment: str, arm: str, seeds: Sequence[tuple[Any, Any]]) -> Ru
     """C and D of each seed at three steps, in no order; the other arm says the opposite."""
     other = "standard" if arm == "adversarial" else "adversarial"
     rows = [
-        {"step": step, "run": seed, "C": list(c[at]), "D": list(d[at])}
+        {"arm": arm, "step": step, "seed": seed, "C": list(c[at]), "D": list(d[at])}
         for at, step in ((2, 20), (0, 0), (1, 10))
         for seed, (c, d) in enumerate(seeds)
     ]
     calm = all((c, d) == (STILL, STILL) for c, d in seeds)
     opposite = growing(50.0) if calm else STILL
-    wrong = [{"step": step, "run": 0, "C": list(opposite[at]), "D": list(opposite[at])} for at, step in ((0, 0), (1, 10), (2, 20))]
-    return made(experiment, {arm: rows, other: wrong}, {arm: {}, other: {}}, seeds=list(range(len(seeds))))
+    wrong = [
+        {"arm": other, "step": step, "seed": 0, "C": list(opposite[at]), "D": list(opposite[at])}
+        for at, step in ((0, 0), (1, 10), (2, 20))
+    ]
+    return made(experiment, {"dynamics": rows + wrong}, seeds=list(range(len(seeds))))
 
 
 @judged("AT-LD.7", "noiseless", "with-noise")
@@ -118,19 +126,27 @@ def approximations(seeds: Sequence[Steps], later: Steps = (), kinds: str = "AB")
     rows = []
     for seed, steps in enumerate(seeds):
         for step, (guess, exact) in enumerate([*steps, *later]):
-            row: dict[str, Any] = {"step": step, "run": seed, "gap": 0.0, "polynomial": 1.0 if step < len(steps) else 0.0}
+            row: dict[str, Any] = {"arm": "adversarial", "step": step, "seed": seed, "gap": 0.0}
+            row["polynomial"] = 1.0 if step < len(steps) else 0.0
             for kind in "AB":
                 known = (guess, exact) if kind in kinds else (1.0, 1.0)
                 row |= {f"approximation_{kind}": [known[0]], f"exact_{kind}": [known[1]]}
             rows.append(row)
-    return made("patch-recursion", {"adversarial": rows, "standard": [{"step": 0, "run": 0, "gap": 0.0}]}, seeds=list(range(len(seeds))))
+    standard = {"arm": "standard", "step": 0, "seed": 0, "gap": 0.0}
+    return made("patch-recursion", {"dynamics": [*rows, standard]}, seeds=list(range(len(seeds))))
 
 
 @judged("AT-L5.2", "within-a-constant")
 def approximation() -> Table:
     """At 95 % of the steps the formula is within a factor three of the exact step."""
 
-    def case(seeds: Sequence[Steps], verdict: str, value: float | None = None, bound: float | None = 0.95, **more: Any) -> Case:
+    def case(
+        seeds: Sequence[Steps],
+        verdict: str,
+        value: float | None = None,
+        bound: float | None = 0.95,
+        **more: Any,
+    ) -> Case:
         return Case({"run": approximations(seeds, **more)}, verdict, value, bound)
 
     good, bad = (0.1, 0.11), (0.1, -0.1)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from judging import Case, Table, judged, made
 
 NAN = float("nan")
 INF = float("inf")
 ARMS = ("standard", "features-only", "two-sided", "as-printed")
-DIMENSIONS = (1e2, 1e3, 1e4, 1e5, 1e6)
+DIMENSIONS = (10**2, 10**3, 10**4, 10**5, 10**6)
 SEEDS = (0, 1, 2, 3)
 C0 = 0.3
 
@@ -41,14 +41,15 @@ def sweep(
     factor: Change = lambda d, seed: 1.0,
     arrived: Change = lambda d, seed: True,
     late: str | None = None,
-    dimensions: Sequence[float] = DIMENSIONS,
+    dimensions: Sequence[int] = DIMENSIONS,
 ) -> Run:
     """``column`` is 2·factor·d^power at the event, or at the end of the run where ``late`` names its column there; runs end at d² unless they have not arrived."""
     other = opposite(power, bound)
-    parts: dict[str, list[dict[str, Any]]] = {}
+    events: list[dict[str, Any]] = []
+    curves: list[dict[str, Any]] = []
     for a in ARMS:
-        events, curve = [], []
-        for i, (d, seed) in enumerate((d, seed) for d in dimensions for seed in SEEDS):
+        for d, seed in ((d, seed) for d in dimensions for seed in SEEDS):
+            place = {"arm": a, "d": d, "seed": seed}
             for e in range(2 if a == "standard" else 3):
                 there = bool(happened(d, seed)) == (a == arm and e == event)
                 for label in (0, 1):
@@ -56,20 +57,21 @@ def sweep(
                     if (a, e) == (arm, event) and late is None:
                         value[column] = 2 * factor(d, seed) * d**power
                     found = value if there else {"A": -1.0, "B": -1.0}
+                    time = 5.0 if there else -1.0
                     events.append(
-                        {"d": d, "run": seed, "class": label, "event": e, "happened": there, "time": 5.0 if there else -1.0, **found}
+                        {**place, "class": label, "event": e, "happened": there, "time": time, **found}
                     )
             for step, share in ((50, arrived(d, seed)), (0, False)):
-                time = d**2 if share is True else 0.5 * d**2 if share is False else share
+                time = float(d**2) if share is True else 0.5 * d**2 if share is False else share
                 right = a == arm and step == 50
                 unit = {"F": math.log(d), "u": 1.0, "v": 1.0}
                 row = {c: [0.1 * d**other * scale, d**other * scale] for c, scale in unit.items()}
                 if right and late is not None:
                     top = factor(d, seed) * d**power * unit[late]
                     row[late] = [top, top * (d**-0.5 if power > bound else d**0.5 / 1e9)]
-                curve.append({"d": d, "run": i, "time": time, "step": step, **row})
-        parts[f"{a}-events"], parts[a] = events, curve
-    return made("patch-scaling", parts, {}, seeds=list(SEEDS), c0=C0, dimensions=[int(d) for d in dimensions])
+                curves.append({**place, "time": time, "step": step, **row})
+    parts = {"events": events, "curves": curves}
+    return made("patch-scaling", parts, seeds=list(SEEDS), c0=C0, dimensions=list(dimensions))
 
 
 @cache
@@ -78,9 +80,20 @@ def fitted(arm: str, event: int, column: str, predicted: float, late: str | None
     bound = predicted + 0.1
 
     def case(
-        power: float, verdict: str, value: float | None = None, limit: float | None = bound, would_be: str | None = None, **more: Any
+        power: float,
+        verdict: str,
+        value: float | None = None,
+        limit: float | None = bound,
+        would_be: str | None = None,
+        **more: Any,
     ) -> Case:
-        return Case({"run": sweep(arm, event, column, power, bound, late=late, **more)}, verdict, value, limit, would_be)
+        return Case(
+            {"run": sweep(arm, event, column, power, bound, late=late, **more)},
+            verdict,
+            value,
+            limit,
+            would_be,
+        )
 
     def at(d: float, seeds: int, extra: float) -> Change:
         """``extra`` in the first ``seeds`` seeds at one dimension."""
@@ -96,23 +109,50 @@ def fitted(arm: str, event: int, column: str, predicted: float, late: str | None
         # The median of four seeds does not see one of them; two of four at the largest d bend the line.
         case(predicted, "HOLDS", predicted, factor=at(1e6, 1, 100.0)),
         case(predicted, "HOLDS", predicted, arrived=lambda d, seed: seed > 0 or d < 1e6),  # 19 of 20 runs
-        case(predicted, "INCONCLUSIVE", limit=None, factor=at(1e6, 1, INF), happened=lambda d, seed: d < 1e6 or seed < 2),
+        case(
+            predicted,
+            "INCONCLUSIVE",
+            limit=None,
+            factor=at(1e6, 1, INF),
+            happened=lambda d, seed: d < 1e6 or seed < 2,
+        ),
     )
     if late:
         alone = (
             case(predicted, "INCONCLUSIVE", predicted, would_be="HOLDS", **slow),
             case(bound + 0.2, "INCONCLUSIVE", bound + 0.2, would_be="FAILS", **slow),
-            case(predicted, "INCONCLUSIVE", predicted, would_be="HOLDS", arrived=lambda d, seed: NAN if seed == 0 else True),
+            case(
+                predicted,
+                "INCONCLUSIVE",
+                predicted,
+                would_be="HOLDS",
+                arrived=lambda d, seed: NAN if seed == 0 else True,
+            ),
             case(predicted, "INCONCLUSIVE", limit=None, factor=at(1e4, 3, -1.0)),
-            case(predicted, "HOLDS", predicted, arrived=lambda d, seed: d**2 * (1 - 1e-9)),  # as far as rounding goes
-            case(predicted, "INCONCLUSIVE", predicted, would_be="HOLDS", arrived=lambda d, seed: d**2 * (1 - 1e-8)),
+            case(
+                predicted, "HOLDS", predicted, arrived=lambda d, seed: d**2 * (1 - 1e-9)
+            ),  # as far as rounding goes
+            case(
+                predicted,
+                "INCONCLUSIVE",
+                predicted,
+                would_be="HOLDS",
+                arrived=lambda d, seed: d**2 * (1 - 1e-8),
+            ),
         )
         shared = shared[:5]
     else:
         alone = (
             case(predicted, "INCONCLUSIVE", 0.25, 0.5, **few, **slow),
             case(predicted, "FAILS", 0.25, 0.5, **few, arrived=lambda d, seed: seed > 0 or d < 1e6),
-            case(predicted, "INCONCLUSIVE", 0.25, 0.5, **few, arrived=lambda d, seed: NAN if seed == 0 else True),
+            case(
+                predicted,
+                "INCONCLUSIVE",
+                0.25,
+                0.5,
+                **few,
+                arrived=lambda d, seed: NAN if seed == 0 else True,
+            ),
             case(predicted, "FAILS", 2 / 3, 0.5, dimensions=DIMENSIONS[:3], happened=lambda d, seed: d < 1e4),
             case(predicted, "HOLDS", predicted, dimensions=DIMENSIONS[:3]),
             case(predicted, "INCONCLUSIVE", limit=None, factor=at(1e4, 3, -1.0)),
@@ -170,18 +210,23 @@ def high_probability() -> Table:
     def case(bad: int, verdict: str, value: float | None = None, how: str = "large") -> Case:
         rows = []
         for i in range(80):
-            d = 1e2 if i % 2 else 1e6
+            d = 10**2 if i % 2 else 10**6
             wrong = {"large": 2.121 if i % 2 else 0.191, "NaN": NAN, "never": -1.0}[how]
             a = wrong if i < bad else 2.120 if i % 2 else 0.190
-            rows.append(
-                {"d": d, "run": i // 4, "class": i // 2 % 2, "event": 0, "happened": not (i < bad and how == "never"), "A": a, "B": 9.0}
-            )
-        others = [{**row, "event": 1, "happened": bad == 80, "A": 0.0 if bad == 80 else 9.0, "B": 0.0} for row in rows]
-        parts = {"standard-events": rows + others, "features-only-events": others}
-        return Case({"run": made("patch-scaling", parts, {}, seeds=list(range(20)))}, verdict, value, 0.95)
+            there = not (i < bad and how == "never")
+            place = {"arm": "standard", "d": d, "seed": i // 4, "class": i // 2 % 2}
+            rows.append({**place, "event": 0, "happened": there, "A": a, "B": 9.0})
+        others = [
+            {**row, "event": 1, "happened": bad == 80, "A": 0.0 if bad == 80 else 9.0, "B": 0.0}
+            for row in rows
+        ]
+        attacked = [{**row, "arm": "features-only", "event": 0} for row in others]
+        run = made("patch-scaling", {"events": rows + others + attacked}, seeds=list(range(20)))
+        return Case({"run": run}, verdict, value, 0.95)
 
     # At d = 1 the bound is 0, exactly.
-    unit = [{"d": 1.0, "run": i, "class": 0, "event": 0, "happened": True, "A": 0.0, "B": 9.0} for i in range(80)]
+    row = {"arm": "standard", "d": 1, "class": 0, "event": 0, "happened": True, "A": 0.0, "B": 9.0}
+    unit = [{**row, "seed": i} for i in range(80)]
     return Table(
         holds=case(0, "HOLDS", 1.0),
         fails=case(80, "FAILS", 0.0),
@@ -193,18 +238,23 @@ def high_probability() -> Table:
             case(20, "FAILS", 0.75),
             case(20, "FAILS", 0.75, "never"),
             case(1, "INCONCLUSIVE", 79 / 80, "NaN"),
-            Case({"run": made("patch-scaling", {"standard-events": unit}, {}, seeds=list(range(80)))}, "HOLDS", 1.0, 0.95),
+            Case({"run": made("patch-scaling", {"events": unit}, seeds=list(range(80)))}, "HOLDS", 1.0, 0.95),
         ),
     )
 
 
-def initial_run(in_d: float, in_m: float, factor: Callable[[float, int, int], float] = lambda d, m, seed: 1.0, full: bool = True) -> Run:
+def initial_run(
+    in_d: float,
+    in_m: float,
+    factor: Callable[[float, int, int], float] = lambda d, m, seed: 1.0,
+    full: bool = True,
+) -> Run:
     """max_r⟨w(0), f⟩ = (log m)^in_m · d^in_d times ``factor`` of d, m and seed, for two seeds; unless ``full``, the smallest width lacks the largest d."""
     rows = [
         {
             "m": m,
             "d": d,
-            "run": seed,
+            "seed": seed,
             "largest": math.log(m) ** in_m * d**in_d * factor(d, m, seed),
             "exact": math.log(m) ** 0.5 / math.sqrt(d),
         }
@@ -222,7 +272,10 @@ def initial(name: str) -> Table:
     in_d = name == "in-d"
 
     def case(
-        off: float, verdict: str, value: float | None = None, factor: Callable[[float, int, int], float] = lambda d, m, seed: 1.0
+        off: float,
+        verdict: str,
+        value: float | None = None,
+        factor: Callable[[float, int, int], float] = lambda d, m, seed: 1.0,
     ) -> Case:
         # The other exponent is far off. In m, one width lacks a dimension: d has to be scaled out before widths are compared.
         powers = (-0.5 + off, 3.0) if in_d else (-0.5, 1.0 + off)
@@ -284,5 +337,9 @@ def tensor_power() -> Table:
         at_bound=case([(12.0 - 1e-9, 8.0)], "HOLDS", 3.0),
         bad_seed=case([(4.0, 8.0), (4.0, 40.0), (4.0, 8.0)], "FAILS", 5.0),
         nan=case([(4.0, NAN)], "FAILS"),
-        more=(case([(NAN, 4.0)], "FAILS"), case([(4.0, 23.0)], "HOLDS", 23 / 8), case([(12.0 + 1e-9, 8.0)], "FAILS", 3.0)),
+        more=(
+            case([(NAN, 4.0)], "FAILS"),
+            case([(4.0, 23.0)], "HOLDS", 23 / 8),
+            case([(12.0 + 1e-9, 8.0)], "FAILS", 3.0),
+        ),
     )

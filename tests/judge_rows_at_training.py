@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from judging import Case, Table, judged, made
 
 NAN = float("nan")
@@ -25,11 +25,30 @@ ACCURACIES = (
     "robust_full-ball",
     "robust_model-free",
 )
-SIZES = {"seeds": [0, 1, 2], "test_size": 200, "evaluation__points": 100, "evaluation__curve_points": 50, "train_size": 60}
+SIZES = {
+    "seeds": [0, 1, 2],
+    "test_size": 200,
+    "evaluation__points": 100,
+    "evaluation__curve_points": 50,
+    "train_size": 60,
+}
 SUFFIXES = ("", " (literal)", " (coordinate)", " (masked)", " (pgd)")
 
 
-def trained(arm: str, column: str, accuracies: Sequence[float], diverged: Sequence[int] = (), **sizes: Any) -> Run:
+def lost(run: Run, arm: str, seeds: Sequence[int]) -> Run:
+    """The run with a manifest that says that these seeds of an arm diverged."""
+    if seeds:
+        note = {
+            "diverged": {str(seed): 620 for seed in seeds},
+            "how": {str(seed): "overflowed" for seed in seeds},
+        }
+        run.manifest["notes"] = {f"dynamics[arm={arm}]": note}
+    return run
+
+
+def trained(
+    arm: str, column: str, accuracies: Sequence[float], diverged: Sequence[int] = (), **sizes: Any
+) -> Run:
     """Final accuracies by seed in one column of one arm."""
 
     def rows(right: bool) -> list[dict[str, Any]]:
@@ -38,16 +57,23 @@ def trained(arm: str, column: str, accuracies: Sequence[float], diverged: Sequen
             for seed, value in enumerate(accuracies):
                 row = dict.fromkeys(ACCURACIES, 1 - value)
                 row[column] = value if right and step == 600 else 1 - value
-                listed.append({"step": step, "run": seed, **row})
+                listed.append({"arm": arm if right else other, "step": step, "seed": seed, **row})
         return listed
 
     other = "standard" if arm == "adversarial" else "adversarial"
-    notes = {"diverged": {str(seed): 620 for seed in diverged}} if diverged else {}
     settings = SIZES | {"seeds": list(range(len(accuracies)))} | sizes
-    return made("patch-fig3", {arm: rows(True), other: rows(False)}, {arm: notes, other: {}}, **settings)
+    return lost(made("patch-fig3", {"dynamics": rows(True) + rows(False)}, **settings), arm, diverged)
 
 
-def of(arm: str, column: str, wrong: Sequence[float], points: int, verdict: str, value: float | None = None, **more: Any) -> Case:
+def of(
+    arm: str,
+    column: str,
+    wrong: Sequence[float],
+    points: int,
+    verdict: str,
+    value: float | None = None,
+    **more: Any,
+) -> Case:
     """``wrong`` points of ``points`` in each seed."""
     return Case({"run": trained(arm, column, [1 - w / points for w in wrong], **more)}, verdict, value, 0.05)
 
@@ -93,18 +119,31 @@ def perfect(arm: str, column: str) -> Table:
     )
 
 
-def bracket_run(threat: str, points: str, upper: Sequence[float], lower: Sequence[float], **sizes: Any) -> Run:
+def bracket_run(
+    threat: str, points: str, upper: Sequence[float], lower: Sequence[float], **sizes: Any
+) -> Run:
     """Attacked and certified accuracies by seed over one threat on one kind of points at ε = 1.2."""
     rows = [
-        {"run": seed, "threat": t, "points": p, "eps": eps, "upper": a, "lower": b, "cross_entropy_alone": 1 - high, "diverged": False}
+        {
+            "seed": seed,
+            "threat": t,
+            "points": p,
+            "eps": eps,
+            "upper": a,
+            "lower": b,
+            "cross_entropy_alone": 1 - high,
+        }
         for t in ("feature-span", "full-ball")
         for p, eps in (("test", 0.1), ("test", 1.2), ("train", 1.2))
         for seed, (high, low) in enumerate(zip(upper, lower, strict=True))
         for a, b in [(high, low) if (t, p, eps) == (threat, points, 1.2) else (1 - high, 1 - low)]
     ]
-    opposite = [{**row, "upper": 1 - row["upper"], "lower": 1 - row["lower"]} for row in rows]
+    right = [{"arm": "adversarial", **row} for row in rows]
+    opposite = [
+        {"arm": "standard", **row, "upper": 1 - row["upper"], "lower": 1 - row["lower"]} for row in rows
+    ]
     settings = SIZES | {"seeds": list(range(len(upper)))} | sizes
-    return made("patch-fig3", {"adversarial-radii": rows, "standard-radii": opposite}, {"adversarial": {}}, **settings)
+    return made("patch-fig3", {"radii": right + opposite}, **settings)
 
 
 @cache
@@ -113,7 +152,9 @@ def bracket(threat: str, points: str) -> Table:
     train = points == "train"
     bound = 0.0 if train else 0.05
 
-    def case(upper: Sequence[float], lower: Sequence[float], verdict: str, value: float | None = None, **sizes: Any) -> Case:
+    def case(
+        upper: Sequence[float], lower: Sequence[float], verdict: str, value: float | None = None, **sizes: Any
+    ) -> Case:
         return Case({"run": bracket_run(threat, points, upper, lower, **sizes)}, verdict, value, bound)
 
     ones, most = (1.0, 1.0, 1.0), (1.0, 0.98, 1.0)
@@ -151,7 +192,9 @@ def standard_training(name: str) -> Table:
     if name == "perfect-fit":
         return perfect("standard", "clean_train")
     if name != "robust-bad":
-        return small("standard", {"non-robust-features": "feature_non_robust", "clean": "clean_test"}[name], 200)
+        return small(
+            "standard", {"non-robust-features": "feature_non_robust", "clean": "clean_test"}[name], 200
+        )
 
     def case(wrong: Sequence[float], verdict: str, value: float | None = None, **more: Any) -> Case:
         run = trained("standard", "robust_model-free", [1 - w / 100 for w in wrong], **more)
@@ -201,16 +244,21 @@ def full_ball() -> Table:
     return bracket("full-ball", "test")
 
 
-def correlations(arm: str, winner: Sequence[Sequence[float]], loser: Sequence[Sequence[float]], diverged: Sequence[int] = ()) -> Run:
+def correlations(
+    arm: str,
+    winner: Sequence[Sequence[float]],
+    loser: Sequence[Sequence[float]],
+    diverged: Sequence[int] = (),
+) -> Run:
     """Final correlations of the winning and the losing feature, by seed and class; the other arm and the first step have them exchanged."""
     first, second = ("v", "u") if arm == "standard" else ("u", "v")
     ends = list(enumerate(zip(winner, loser, strict=True)))
-    right = [{"step": 600, "run": seed, first: list(a), second: list(b)} for seed, (a, b) in ends]
-    swapped = [{"step": 600, "run": seed, first: list(b), second: list(a)} for seed, (a, b) in ends]
+    right = [{"step": 600, "seed": seed, first: list(a), second: list(b)} for seed, (a, b) in ends]
+    swapped = [{"step": 600, "seed": seed, first: list(b), second: list(a)} for seed, (a, b) in ends]
     early = [{**row, "step": 0} for row in swapped]
     other = "adversarial" if arm == "standard" else "standard"
-    notes = {"diverged": {str(seed): 620 for seed in diverged}} if diverged else {}
-    return made("patch-fig3", {arm: right + early, other: swapped + early}, {arm: notes, other: {}}, seeds=list(range(len(winner))))
+    rows = [{"arm": arm, **row} for row in right + early] + [{"arm": other, **row} for row in swapped + early]
+    return lost(made("patch-fig3", {"dynamics": rows}, seeds=list(range(len(winner)))), arm, diverged)
 
 
 @judged("AT-F3", "standard", "adversarial", "adversarial-literal", "adversarial-coordinate")
@@ -218,7 +266,11 @@ def dominance(name: str) -> Table:
     arm = name.split("-")[0]
 
     def case(
-        winner: Sequence[Sequence[float]], loser: Sequence[Sequence[float]], verdict: str, value: float | None = None, **more: Any
+        winner: Sequence[Sequence[float]],
+        loser: Sequence[Sequence[float]],
+        verdict: str,
+        value: float | None = None,
+        **more: Any,
     ) -> Case:
         return Case({"run": correlations(arm, winner, loser, **more)}, verdict, value, 10.0)
 

@@ -13,12 +13,14 @@ from featscope.claims import ledger
 from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
 from featscope.cli.main import invoke
 from featscope.core.health import Diverged, ailments, bound, told, without_gaps
-from featscope.core.store import Folder, Part, Store, find_runs
+from featscope.core.store import Folder, Part, Store
 from featscope.dynamics import trajectory as loop
 from featscope.dynamics.schedules import Schedule
-from featscope.dynamics.trajectory import trajectory
+from featscope.dynamics.trajectory import by_seed, trajectory
 from featscope.experiments import spec as specs
 from featscope.experiments.registry import experiment
+from featscope.experiments.run import find_runs
+from featscope.experiments.runner import run
 from featscope.experiments.spec import Experiment, Spec
 from featscope.papers.fa import clusters
 
@@ -55,11 +57,12 @@ def test_an_overflow_in_one_tensor_outweighs_saturation_in_another() -> None:
 
 
 def test_saturated_runs_are_recorded_until_then_as_saturated() -> None:
-    record = trajectory(grow(1e10), start(1.0, 1e-30, 1e300), 4, look, runs=[7, 8, 9], clocks=("time",))
+    state, runs = start(1.0, 1e-30, 1e300), by_seed([7, 8, 9])
+    record = trajectory(grow(1e10), state, 4, look, runs=runs, clocks=("time",))
     assert record.diverged == {"9": 0, "7": 2}
     assert record.how == {"9": "saturated", "7": "saturated"}
-    assert [(r["step"], r["run"]) for r in record.rows if r["run"] != 8] == [(0, 7), (1, 7)]
-    assert [r["step"] for r in record.rows if r["run"] == 8] == list(range(5))
+    assert [(r["step"], r["seed"]) for r in record.rows if r["seed"] != 8] == [(0, 7), (1, 7)]
+    assert [r["step"] for r in record.rows if r["seed"] == 8] == list(range(5))
     with pytest.raises(Diverged, match=r"run 9 saturated at step 0, run 7 saturated at step 2; lower it"):
         record.healthy("x", "lower it")
 
@@ -73,7 +76,7 @@ def test_how_is_kept_over_a_resumption(tmp_path: Path, monkeypatch: pytest.Monke
             raise KeyboardInterrupt
         return grow(1e10)(state, t)
 
-    arguments = {"runs": [0, 1], "keep": part, "clocks": ("time",)}
+    arguments = {"runs": by_seed([0, 1]), "keep": part, "clocks": ("time",)}
     with pytest.raises(KeyboardInterrupt):
         trajectory(dies, start(1.0, 0.0), 6, look, **arguments)
     for _ in range(2):
@@ -108,7 +111,7 @@ def test_a_mean_over_seeds_leaves_out_the_diverged_and_lists_it(tmp_path: Path, 
 
     plan = experiment("patch-fig3")
     changes = specs.parse_assignments(FAST) | {"seeds": [0, 1]}
-    alone = specs.run(plan, specs.resolve(plan, "quick", changes | {"seeds": [1]}), Store(tmp_path / "alone"))
+    alone = run(specs.request(plan, "quick", changes | {"seeds": [1]}), Store(tmp_path / "alone"))
     step_of = patch_fig3.training_step
 
     def first_seed_blows_up(*arguments: object, **options: object):
@@ -116,15 +119,15 @@ def test_a_mean_over_seeds_leaves_out_the_diverged_and_lists_it(tmp_path: Path, 
         return lambda state, t: state._replace(w=step(state, t).w * torch.tensor([1e200, 1.0], dtype=torch.float64).view(2, 1, 1, 1))
 
     monkeypatch.setattr(patch_fig3, "training_step", first_seed_blows_up)
-    both = specs.run(plan, specs.resolve(plan, "quick", changes), Store(tmp_path / "both"))
+    both = run(specs.request(plan, "quick", changes), Store(tmp_path / "both"))
     mixed, clean = both.summary["standard"], alone.summary["standard"]
     assert mixed.pop("diverged") == {"0": 3}
     assert mixed.pop("how") == {"0": "overflowed"}
     for key in ("u", "v", "clean_test", "clean_train", "noise_correlation"):
         assert mixed[key] == pytest.approx(clean[key], rel=1e-9), key
     assert mixed["robust_test"]["full-ball"] == clean["robust_test"]["full-ball"]
-    assert both.diverged == {"standard": ["0"]}
-    assert both.part("standard-radii")["run"].unique().to_list() == [1]
+    assert both.diverged == {"dynamics[arm=standard]": ["0"]}
+    assert both.part("radii", arm="standard")["seed"].unique().to_list() == [1]
 
 
 def test_clusters_leave_out_a_diverged_seed_and_refuse_when_none_is_left() -> None:
@@ -170,7 +173,7 @@ def test_a_summary_holds_null_where_a_number_is_not_finite(tmp_path: Path) -> No
         ["a.1", "b.c"],
     )
     plan = Experiment("odd", "at", "x", Spec, lambda spec, folder: {"mean": math.nan, "good": 1.0}, {})
-    done = specs.run(plan, Spec(), Store(tmp_path))
+    done = run(specs.Request(plan, Spec()), Store(tmp_path))
     assert done.summary == {"mean": None, "good": 1.0}
     assert "mean" in told(done.manifest["notes"]["summary"])
 
@@ -181,14 +184,19 @@ def _claim(verdict: Verdict) -> Claim:
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
-def test_a_verdict_over_what_is_left_of_the_seeds_is_inconclusive(verdict: Verdict, tmp_path: Path) -> None:
+def test_a_verdict_over_what_is_left_of_the_seeds_is_inconclusive(
+    verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def some_diverge(spec: Spec, folder: Folder) -> dict[str, object]:
-        folder.part("p").save(0, True, [{"step": 0, "run": 0}], {}, {"diverged": {"1": 5}, "how": {"1": "saturated"}})
+        notes = {"diverged": {"1": 5}, "how": {"1": "saturated"}}
+        folder.part("p").save(0, True, [{"step": 0, "seed": 0}], {}, notes)
         return {}
 
-    run = specs.run(Experiment("odd", "at", "x", Spec, some_diverge, {}), Spec(), Store(tmp_path))
+    plan = Experiment("odd", "at", "x", Spec, some_diverge, {})
+    monkeypatch.setattr(ledger, "experiment", {"odd": plan}.__getitem__)
+    done = run(specs.Request(plan, Spec()), Store(tmp_path))
     claim = _claim(verdict)
-    line = ledger.entry(claim, claim.readings[0], {"run": run})
-    assert line["verdict"] == ("INCONCLUSIVE" if verdict in (Verdict.HOLDS, Verdict.FAILS) else verdict.value)
-    assert line["evidence"]["diverged"] == {"run": {"p": ["1"]}}
-    assert line["evidence"]["verdict_without_them"] == verdict.value
+    line = ledger.judge(claim, claim.readings[0], {"run": done})
+    assert line.verdict == ("INCONCLUSIVE" if verdict in (Verdict.HOLDS, Verdict.FAILS) else verdict.value)
+    assert line.evidence["diverged"] == {"run": {"p": ["1"]}}
+    assert line.evidence["verdict_without_them"] == verdict.value

@@ -14,7 +14,7 @@ from featscope.core.streams import stream
 from featscope.laws.amplitudes import Constant, Count, LogNormal, Uniform
 from featscope.laws.cluster_properties import failure_bound, proof_epsilon, properties
 from featscope.laws.clusters import ClusterBatch, ClusterLaw, ClusterSetting
-from featscope.laws.patches import PatchBatch, PatchLaw, both_kinds
+from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, both_kinds
 from featscope.laws.separated import ManifoldLaw, PackingLaw, packing_for, separated, separated_sample
 from featscope.laws.separation import conflict
 from featscope.laws.signal import SignalLaw, SignalSetting
@@ -52,8 +52,7 @@ MIXED = PatchLaw(
 
 
 def test_patch_conditions_are_those_computed_by_hand() -> None:
-    conditions, bound = MIXED.check(1.0, far_points(3.0, 2.5))
-    found = found_in(conditions)
+    found = found_in(MIXED.check(PatchSetting(1.0, far_points(3.0, 2.5))))
     says(found["A2.3 strong"], 10 / 1.0, 10, True)
     # E α³: (20⁴ − 10⁴)/40 = 3750 and 30³; E β³: 1/8 and (1 − 4⁻⁴)/3. Two robust patches of 16 on average; the worst class each.
     says(found["A2.3 dense"], 14 * 0.125 / (2 * 27000), 10, False)
@@ -64,12 +63,16 @@ def test_patch_conditions_are_those_computed_by_hand() -> None:
     says(found["§2.5 ε = Θ(σ_n√d)"], math.log(3), math.log(3), True)
     says(found["2ε-separation"], 3.0, 2.0, True)
     says(found["halfway"], 30.0, 2.0, True)
-    assert bound.bound == 1.0
-    assert bound.share == 0.0
+
+
+def test_without_a_radius_only_what_speaks_of_none_is_checked() -> None:
+    found = found_in(MIXED.check(PatchSetting(None, far_points(3.0, 2.5))))
+    assert set(found) == {"A2.3 strong", "A2.3 dense", "B.3 room", "B.3 noise"}
+    assert found == {name: c for name, c in found_in(MIXED.check(PatchSetting(1.0))).items() if name in found}
 
 
 def test_patch_conditions_are_unmet_just_beyond_their_bounds() -> None:
-    found = found_in(MIXED.replace(sigma_n=0.51).check(1.01, far_points(2.0, 1.9), tau=2.0)[0])
+    found = found_in(MIXED.replace(sigma_n=0.51).check(PatchSetting(1.01, far_points(2.0, 1.9), tau=2.0)))
     says(found["A2.3 strong"], 10.0, 10, True)
     says(found["A2.3 dense"], 14 * 0.25 / (2 * 900), 10, False)
     says(found["B.3 noise"], math.log(3.06), math.log(3), False)
@@ -77,19 +80,19 @@ def test_patch_conditions_are_unmet_just_beyond_their_bounds() -> None:
     says(found["B.3 ε > β"], 1.01, 1.0, True)
     says(found["§2.5 ε = Θ(σ_n√d)"], math.log(3.06 / 1.01), math.log(3), False)
     says(found["2ε-separation"], 2.0, 2.02, False)
-    short = found_in(MIXED.replace(d=40, sigma_n=0.05).check(0.99, far_points())[0])
+    short = found_in(MIXED.replace(d=40, sigma_n=0.05).check(PatchSetting(0.99, far_points())))
     says(short["B.3 room"], 10.0, 10, True)
     says(short["B.3 ε > β"], 0.99, 1.0, False)
     says(short["B.3 noise"], -math.log(0.05 * math.sqrt(40)), math.log(3), False)
-    weak = found_in(MIXED.replace(alpha=[9.99, 12.0]).check(6.0, far_points())[0])
+    weak = found_in(MIXED.replace(alpha=[9.99, 12.0]).check(PatchSetting(6.0, far_points())))
     says(weak["A2.3 strong"], 9.99, 10, False)
     says(weak["halfway"], 12.0, 12.0, True)
-    assert not found_in(MIXED.check(15.01, far_points())[0])["halfway"].met
+    assert not found_in(MIXED.check(PatchSetting(15.01, far_points())))["halfway"].met
 
 
 def test_patch_conditions_at_their_limits() -> None:
     even = PatchLaw(k=2, d=40, patches=11, robust_patches=1, alpha=1.0, beta=1.0, sigma_n=0.0)
-    found = found_in(even.check(0.0, far_points(1.0, 1.5), norm="L2")[0])
+    found = found_in(even.check(PatchSetting(0.0, far_points(1.0, 1.5), norm="L2")))
     says(found["A2.3 dense"], 10.0, 10, True)
     assert found["B.3 noise"].value == math.inf
     assert not found["B.3 noise"].met
@@ -97,10 +100,10 @@ def test_patch_conditions_at_their_limits() -> None:
     assert found["B.3 α ≫ ε"].value == math.inf
     assert found["B.3 α ≫ ε"].met
     says(found["2ε-separation"], math.hypot(1.0, 1.5), 0.0, True)
-    none = found_in(even.replace(robust_patches=0).check(1.0, far_points())[0])
+    none = found_in(even.replace(robust_patches=0).check(PatchSetting(1.0, far_points())))
     assert none["A2.3 dense"].value == math.inf
     alone = far_points()._replace(y=torch.zeros(3, dtype=torch.long))
-    assert found_in(even.check(1.0, alone)[0])["2ε-separation"].value == math.inf
+    assert found_in(even.check(PatchSetting(1.0, alone)))["2ε-separation"].value == math.inf
 
 
 def test_conflicts_count_pairs_of_different_labels_only() -> None:

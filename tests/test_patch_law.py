@@ -12,7 +12,7 @@ from scipy import stats as sps
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.laws.amplitudes import Constant, LogNormal, Uniform
-from featscope.laws.patches import PatchLaw, stack
+from featscope.laws.patches import PatchLaw, PatchSetting, stack
 from featscope.laws.separation import conflict
 
 
@@ -99,15 +99,16 @@ def test_matching_bounds_every_classifier(seed: int, k: int, eps: float) -> None
 
 def test_figure_3_law_forbids_robustness_above_one_half() -> None:
     law = PatchLaw()
-    conditions, found = law.check(1.2, law.sample(300, stream(0, "data")))
-    met = {c.name: c.met for c in conditions}
+    batch = law.sample(300, stream(0, "data"))
+    found = conflict(batch.x, batch.y, "Linf", 1.2)
+    met = {c.name: c.met for c in law.check(PatchSetting(1.2, batch))}
     assert found.share > 0.98
     assert 0.5 <= found.bound < 0.56
     assert not met["2ε-separation"]
     assert not met["A2.3 strong"]
     assert met["B.3 ε > β"]
-    far = law.check(0.01, law.sample(100, stream(0, "data")))[1]
-    assert far.bound == 1.0
+    few = law.sample(100, stream(0, "data"))
+    assert conflict(few.x, few.y, "Linf", 0.01).bound == 1.0
 
 
 def test_population_is_one_point_a_class() -> None:

@@ -14,6 +14,12 @@ ROUNDED_SLOPE = 1e-6
 CONSTANT = 3.0
 #: an exponent fitted over a finite sweep may miss its prediction by this much, because logarithms bend the line.
 BEND = 0.1
+#: polylog(d) in a statement about a share of runs: (log d) to this power.
+POLYLOG = 2
+#: a statement about what is true when an event happens needs the event in at least this share of the runs.
+USUAL = 0.5
+#: a step smaller than this is rounding: what makes it stands still.
+STILL = 1e-14
 #: a network has learned its task if it is at least this share of the way from chance to perfect (the rule for Θ)
 LEARNED = 1 / CONSTANT
 #: a radius is settled where its lower and its upper bound agree to this share of it

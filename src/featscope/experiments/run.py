@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
+from featscope.core.conditions import Condition
 from featscope.core.errors import BadInput
-from featscope.core.store import StoredRun, find_stored
+from featscope.core.store import CONDITIONS, StoredRun, find_stored
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import Spec, restore
 
@@ -25,6 +26,13 @@ class Run(StoredRun):
             raise BadInput("a run of an older form", made, f"make it again: featscope run {plan.name}")
         found: Spec = restore(plan, self.identity)
         return found
+
+    @cached_property
+    def conditions(self) -> list[Condition]:
+        """The assumptions of the run's law with their numbers; none where the experiment has no law."""
+        names = [field.name for field in fields(Condition)]
+        rows = self.part(CONDITIONS)
+        return [Condition(**row) for row in rows.select(names).to_dicts()] if rows.height else []
 
 
 def find_runs(root: Path) -> list[Run]:

@@ -42,9 +42,12 @@ def stack(batches: Sequence[PatchBatch]) -> PatchBatch:
 
 
 class PatchSetting(NamedTuple):
-    """What the assumptions speak of besides the law: the radius, a sample for the separation, τ of Assumption 2.3, and the norm."""
+    """What the assumptions speak of besides the law: radius, a sample for the separation, τ of A2.3, norm.
 
-    eps: float
+    Without a radius (standard training alone) only what speaks of none is checked.
+    """
+
+    eps: float | None
     batch: PatchBatch | None = None
     tau: float = 3.0
     norm: str = "Linf"
@@ -79,12 +82,24 @@ class PatchLaw(Value):
     @model_validator(mode="after")
     def _consistent(self) -> PatchLaw:
         fits = 2 * self.k <= self.d
-        require(fits, "2k must be at most d for orthogonal features", f"k={self.k}, d={self.d}", "raise d or lower k")
+        require(
+            fits,
+            "2k must be at most d for orthogonal features",
+            f"k={self.k}, d={self.d}",
+            "raise d or lower k",
+        )
         most = self.robust_patches.high
-        require(most <= self.patches, "robust_patches must be at most patches", f"{most} of {self.patches}", "lower it")
+        require(
+            most <= self.patches,
+            "robust_patches must be at most patches",
+            f"{most} of {self.patches}",
+            "lower it",
+        )
         for name, given in (("alpha", self.alpha), ("beta", self.beta)):
             right = not isinstance(given, tuple) or len(given) == self.k
-            require(right, f"{name} needs one distribution or one for each class", f"k={self.k}", f"list {self.k}")
+            require(
+                right, f"{name} needs one distribution or one for each class", f"k={self.k}", f"list {self.k}"
+            )
         return self
 
     def of_class(self, name: Literal["alpha", "beta"], label: int) -> Amplitude:
@@ -102,7 +117,9 @@ class PatchLaw(Value):
         if self.frame == "axes":
             basis = torch.eye(2 * self.k, self.d, dtype=torch.float64)
         else:
-            draw = torch.randn(self.d, 2 * self.k, generator=stream(self.frame_seed, "frame"), dtype=torch.float64)
+            draw = torch.randn(
+                self.d, 2 * self.k, generator=stream(self.frame_seed, "frame"), dtype=torch.float64
+            )
             basis = torch.linalg.qr(draw).Q.mT
         return basis[: self.k].to(dtype), basis[self.k :].to(dtype)
 
@@ -142,7 +159,9 @@ class PatchLaw(Value):
     def restrict(self, batch: PatchBatch, keep: Literal["robust", "non-robust"]) -> PatchBatch:
         """Def. 4.1: the sample with the features of the other kind replaced by zero, noise kept."""
         other = ~batch.robust if keep == "robust" else batch.robust
-        gone = self.signal(batch.y, batch.robust, torch.where(other, batch.amplitude, torch.zeros_like(batch.amplitude)))
+        gone = self.signal(
+            batch.y, batch.robust, torch.where(other, batch.amplitude, torch.zeros_like(batch.amplitude))
+        )
         return batch._replace(x=batch.x - gone)
 
     def population(self) -> PatchBatch:
@@ -151,50 +170,83 @@ class PatchLaw(Value):
             self.of_class(name, j).name == "constant" for name in ("alpha", "beta") for j in range(self.k)
         )
         remedy = "use constant amplitudes, or a noiseless sample as the population"
-        require(constant, "the population is one point a class only for constant amplitudes and counts", repr(self.alpha), remedy)
+        require(
+            constant,
+            "the population is one point a class only for constant amplitudes and counts",
+            repr(self.alpha),
+            remedy,
+        )
         y = torch.arange(self.k)
         robust = (torch.arange(self.patches) < self.robust_patches.low).expand(self.k, -1)
-        rows = [[self.of_class("alpha" if r else "beta", j).moment(1) for r in robust[j].tolist()] for j in range(self.k)]
+        rows = [
+            [self.of_class("alpha" if r else "beta", j).moment(1) for r in robust[j].tolist()]
+            for j in range(self.k)
+        ]
         amplitude = torch.tensor(rows, dtype=torch.float64)
         return PatchBatch(self.signal(y, robust, amplitude), y, robust, amplitude)
 
     def check(self, setting: PatchSetting) -> list[Condition]:
         """Hold the law to Assumption 2.3, to the choices of B.3 and, given a sample, to 2ε-separation on it."""
-        eps, batch, tau, norm = setting
-        require_at_least("eps", eps, 0.0)
-        each = range(self.k)
-        alpha_low = min(self.of_class("alpha", j).infimum for j in each)
-        alpha_high = max(self.of_class("alpha", j).supremum for j in each)
-        beta_high = self.beta_supremum
-        robust = 0.5 * (self.robust_patches.low + self.robust_patches.high)
-        sparse = max(robust * self.of_class("alpha", j).moment(tau) for j in each)
-        dense = min((self.patches - robust) * self.of_class("beta", j).moment(tau) for j in each)
-        noise = self.sigma_n * self.d**0.5
+        alpha_low = min(self.of_class("alpha", j).infimum for j in range(self.k))
         found = [
-            above("A2.3 strong", "α_p ≫ β_p': inf α ÷ sup β", alpha_low / beta_high, MUCH),
-            above(
-                "A2.3 dense", f"Σ_R α^τ ≪ Σ_NR β^τ (τ={tau:g}): the second ÷ the first", dense / sparse if sparse else float("inf"), MUCH
-            ),
+            above("A2.3 strong", "α_p ≫ β_p': inf α ÷ sup β", alpha_low / self.beta_supremum, MUCH),
+            self._dense(setting.tau),
             above("B.3 room", "d ≫ 2k: d ÷ 2k", self.d / (2 * self.k), MUCH),
-            below("B.3 noise", "σ_n = 1/√d up to a constant: |log(σ_n√d)|", abs(_log(noise)), _log(CONSTANT)),
-            above("B.3 α ≫ ε", "inf α ÷ ε", alpha_low / eps if eps else float("inf"), MUCH),
-            above("B.3 ε > β", "ε ÷ sup β", eps / beta_high, 1.0),
-            below("§2.5 ε = Θ(σ_n√d)", "|log(ε / σ_n√d)|", abs(_log(eps / noise)) if noise else float("inf"), _log(CONSTANT)),
-            above("halfway", "sup α against 2ε: below it, halfway between two classes is in reach of both", alpha_high, 2 * eps),
+            below(
+                "B.3 noise",
+                "σ_n = 1/√d up to a constant: |log(σ_n√d)|",
+                abs(_log(self._noise)),
+                _log(CONSTANT),
+            ),
         ]
-        if batch is not None:
-            opposite = batch.y[:, None] != batch.y[None, :]
-            nearest = float(distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else float("inf")
-            text = f"nearest points of different classes ({norm}) against 2ε"
-            found.insert(-1, above("2ε-separation", text, nearest, 2 * eps))
-        return found
+        return found if setting.eps is None else found + self._with_radius(setting.eps, alpha_low, setting)
+
+    @property
+    def _noise(self) -> float:
+        return float(self.sigma_n * self.d**0.5)
+
+    def _dense(self, tau: float) -> Condition:
+        robust = 0.5 * (self.robust_patches.low + self.robust_patches.high)
+        sparse = max(robust * self.of_class("alpha", j).moment(tau) for j in range(self.k))
+        dense = min((self.patches - robust) * self.of_class("beta", j).moment(tau) for j in range(self.k))
+        text = f"Σ_R α^τ ≪ Σ_NR β^τ (τ={tau:g}): the second ÷ the first"
+        return above("A2.3 dense", text, dense / sparse if sparse else math.inf, MUCH)
+
+    def _with_radius(self, eps: float, alpha_low: float, setting: PatchSetting) -> list[Condition]:
+        """What the assumptions ask of the radius."""
+        require_at_least("eps", eps, 0.0)
+        noise = self._noise
+        alpha_high = max(self.of_class("alpha", j).supremum for j in range(self.k))
+        size = abs(_log(eps / noise)) if noise else math.inf
+        halfway = "sup α against 2ε: below it, halfway between two classes is in reach of both"
+        return [
+            above("B.3 α ≫ ε", "inf α ÷ ε", alpha_low / eps if eps else math.inf, MUCH),
+            above("B.3 ε > β", "ε ÷ sup β", eps / self.beta_supremum, 1.0),
+            below("§2.5 ε = Θ(σ_n√d)", "|log(ε / σ_n√d)|", size, _log(CONSTANT)),
+            *([] if setting.batch is None else [_separated(setting.batch, eps, setting.norm)]),
+            above("halfway", halfway, alpha_high, 2 * eps),
+        ]
+
+
+def _separated(batch: PatchBatch, eps: float, norm: str) -> Condition:
+    """Points of different classes are more than 2ε apart on a sample."""
+    opposite = batch.y[:, None] != batch.y[None, :]
+    nearest = float(distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else math.inf
+    return above(
+        "2ε-separation", f"nearest points of different classes ({norm}) against 2ε", nearest, 2 * eps
+    )
 
 
 def both_kinds(law: PatchLaw) -> None:
     """Refuse a law whose points may lack robust or non-robust patches: the growth lemmas compare the two."""
     low, high = law.robust_patches.low, law.robust_patches.high
     rule = "the growth lemmas need robust and non-robust patches in every point"
-    require(low > 0 and high < law.patches, rule, f"robust_patches {low} … {high} of {law.patches}", "use 1 … patches−1")
+    require(
+        low > 0 and high < law.patches,
+        rule,
+        f"robust_patches {low} … {high} of {law.patches}",
+        "use 1 … patches−1",
+    )
 
 
 def _log(value: float) -> float:

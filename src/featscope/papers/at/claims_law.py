@@ -7,102 +7,116 @@ import math
 import numpy as np
 import polars as pl
 
-from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict, plain
+from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict
 from featscope.claims.judging import at_least, at_most, largest, numbers, smallest
 from featscope.core.rules import SMALL
 from featscope.core.stats import NOTHING, Interval, wilson
 from featscope.experiments.run import Run
 from featscope.papers.at.certificates import fooled, matching_bound
+from featscope.papers.at.fig3_columns import MATCHING, Matching
+from featscope.papers.at.patch_fig3 import PatchFig3
+from featscope.papers.at.patch_minima import ALONG_GAMMA, ALONG_NOISE, Minima, PatchMinima
 from featscope.papers.at.runs import ASSUMPTION, FIG3, MINIMA
 
 
 def _condition(name: str) -> Judge:
     def judge(runs: Runs) -> Finding:
-        row = runs["run"].part("law").filter(pl.col("name") == name).to_dicts()[0]
-        verdict = Verdict.HOLDS if row["met"] else Verdict.FAILS
-        return Finding(verdict, plain(row["value"]), plain(row["bound"]), {"text": row["text"]})
+        found = next(condition for condition in runs["run"].conditions if condition.name == name)
+        verdict = Verdict.HOLDS if found.met else Verdict.FAILS
+        return Finding(verdict, found.value, found.bound, {"text": found.text})
 
     return judge
 
 
 def _any_classifier(runs: Runs) -> Finding:
     run = runs["run"]
-    t = {key: run.tensors[f"law/{key}"].numpy() for key in ("x", "y", "left", "right")}
-    bound = matching_bound(t["x"].astype(float), t["y"], t["left"], t["right"], float(run.spec["spec"]["eps"]))
+    x, y, left, right = (run.tensor(MATCHING, key).numpy() for key in ("x", "y", "left", "right"))
+    bound = matching_bound(x.astype(float), y, left, right, PatchFig3.of(run).eps)
     evidence = {
-        "certificate": "law/x, law/y, law/left, law/right: pairs of different labels with a common point in both balls, re-verified",
-        "pairs": len(t["left"]),
-        "points": len(t["y"]),
-        "share_of_intersecting_pairs": run.summary["any_classifier"]["intersecting_pairs"],
+        "certificate": "matching/x, y, left, right: pairs of different labels whose balls share a point, re-verified",
+        "pairs": len(left),
+        "points": len(y),
+        "share_of_intersecting_pairs": run.part(MATCHING)[Matching.intersecting_pairs][0],
     }
     if bound is None:
-        return Finding(Verdict.INCONCLUSIVE, None, 1 - SMALL, {**evidence, "note": "the certificate does not verify"})
+        return Finding(
+            Verdict.INCONCLUSIVE, None, 1 - SMALL, {**evidence, "note": "the certificate does not verify"}
+        )
     verdict = Verdict.HOLDS if bound >= 1 - SMALL else Verdict.FAILS
     return Finding(verdict, bound, 1 - SMALL, evidence)
 
 
 def _choices(runs: Runs) -> Finding:
-    rows = runs["run"].part("law")
-    missed = rows.filter(~pl.col("met").fill_null(value=False)).height
-    return Finding(Verdict.FAILS if missed else Verdict.HOLDS, float(missed), 0.0, {"conditions": plain(rows.to_dicts())})
+    found = runs["run"].conditions
+    missed = sum(not condition.met for condition in found)
+    shown = [condition.as_json() for condition in found]
+    return Finding(Verdict.FAILS if missed else Verdict.HOLDS, float(missed), 0.0, {"conditions": shown})
 
 
-def _at_largest_gamma(run: Run, feature: str) -> pl.DataFrame:
-    rows = run.part("gamma").filter(pl.col("feature") == feature)
-    return rows.filter(pl.col("gamma") == rows["gamma"].max())
+def _of(run: Run, part: str, feature: str) -> pl.DataFrame:
+    return run.part(part).filter(pl.col(Minima.feature) == feature)
 
 
-def _curve(run: Run, feature: str, column: str) -> dict[str, list[float]]:
-    return {"gamma": run.summary[feature]["gamma"], column: run.summary[feature][column]}
+def _curve(rows: pl.DataFrame, along: str, column: str) -> dict[str, list[float]]:
+    """Means over seeds along γ or along the noise."""
+    mean = rows.group_by(along).agg(pl.col(column).mean()).sort(along)
+    return {str(along): mean[along].to_list(), str(column): mean[column].to_list()}
+
+
+def _at_largest_gamma(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.filter(pl.col(Minima.gamma) == pl.col(Minima.gamma).max())
 
 
 def _risk(feature: str) -> Judge:
     def judge(runs: Runs) -> Finding:
-        values = numbers(_at_largest_gamma(runs["run"], feature)["risk"])
-        return at_most(Interval(largest(values), smallest(values), largest(values)), SMALL, curve=_curve(runs["run"], feature, "risk"))
+        rows = _of(runs["run"], ALONG_GAMMA, feature)
+        values = numbers(_at_largest_gamma(rows)[Minima.risk])
+        spread = Interval(largest(values), smallest(values), largest(values))
+        return at_most(spread, SMALL, curve=_curve(rows, Minima.gamma, Minima.risk))
 
     return judge
 
 
-def _error(run: Run, feature: str, column: str) -> Interval:
-    return _pooled(_at_largest_gamma(run, feature), column)
-
-
-def _pooled(rows: pl.DataFrame, column: str) -> Interval:
+def _error(rows: pl.DataFrame, column: str) -> Interval:
     """The error of all rows' points together; unknown if one row has no accuracy."""
-    right, points = numbers(rows[column]) * numbers(rows["points"]), int(rows["points"].sum())
+    right, points = numbers(rows[column]) * numbers(rows[Minima.points]), int(rows[Minima.points].sum())
     return NOTHING if np.isnan(right).any() else wilson(points - round(float(right.sum())), points)
 
 
 def _error_to_one(column: str) -> Judge:
     def judge(runs: Runs) -> Finding:
-        curve = _curve(runs["run"], "non-robust", column)
-        if None in curve[column]:
+        run, spec = runs["run"], PatchMinima.of(runs["run"])
+        if column == Minima.explicit and spec.eps < spec.law.beta_supremum:
             note = "ε < β: the proof's Δ is not in the ball"
             return Finding(Verdict.OUT_OF_SCOPE, None, 1 - SMALL, {"unmet": [note]})
-        return at_least(_error(runs["run"], "non-robust", column), 1 - SMALL, curve=curve)
+        rows = _of(run, ALONG_GAMMA, "non-robust")
+        return at_least(
+            _error(_at_largest_gamma(rows), column), 1 - SMALL, curve=_curve(rows, Minima.gamma, column)
+        )
 
     return judge
 
 
 def _own_logit(runs: Runs) -> Finding:
-    return at_most(_error(runs["run"], "robust", "own-logit"), SMALL, curve=_curve(runs["run"], "robust", "own-logit"))
+    rows = _of(runs["run"], ALONG_GAMMA, "robust")
+    curve = _curve(rows, Minima.gamma, Minima.own_logit)
+    return at_most(_error(_at_largest_gamma(rows), Minima.own_logit), SMALL, curve=curve)
 
 
 def _own_logit_noise(runs: Runs) -> Finding:
-    rows = runs["run"].part("noise").filter(pl.col("feature") == "robust")
-    curve = rows.group_by("sigma_n").agg(pl.col("own-logit").mean()).sort("sigma_n").to_dict(as_series=False)
-    least = curve["sigma_n"][0]
-    error = _pooled(rows.filter(pl.col("sigma_n") == least), "own-logit")
-    return at_most(error, SMALL, curve=plain(curve), smallest_noise=least)
+    rows = _of(runs["run"], ALONG_NOISE, "robust")
+    curve = _curve(rows, Minima.sigma_n, Minima.own_logit)
+    least = curve[Minima.sigma_n][0]
+    error = _error(rows.filter(pl.col(Minima.sigma_n) == least), Minima.own_logit)
+    return at_most(error, SMALL, curve=curve, smallest_noise=least)
 
 
 def _full_ball(runs: Runs) -> Finding:
-    run = runs["run"]
-    t = {key: run.tensors[f"gamma/{key}"].numpy() for key in ("x", "y", "delta", "w")}
-    body = run.spec["spec"]
-    hits = fooled(t["w"], t["x"], t["y"], t["delta"], float(body["eps"]), int(body["net"]["q"]), float(body["net"]["rho"]))
-    shown, exact = wilson(hits, len(t["y"])), _error(run, "robust", "full-ball")
+    run, spec = runs["run"], PatchMinima.of(runs["run"])
+    x, y, delta, w = (run.tensor(ALONG_GAMMA, key).numpy() for key in ("x", "y", "delta", "w"))
+    hits = fooled(w, x, y, delta, spec.eps, spec.net.q, spec.net.rho)
+    rows = _of(run, ALONG_GAMMA, "robust")
+    shown, exact = wilson(hits, len(y)), _error(_at_largest_gamma(rows), Minima.full_ball)
     exact = Interval(shown.value, shown.low, 1.0) if math.isnan(exact.value) else exact
     # One explicit Δ can only refute, whatever the exact minimum says; that nothing refutes is for the exact minimum to say.
     low = max(shown.low, exact.low)
@@ -110,8 +124,8 @@ def _full_ball(runs: Runs) -> Finding:
         Interval(exact.value, low, max(exact.high, low)),
         SMALL,
         certificate="gamma/x, gamma/y, gamma/delta, gamma/w: −ε u_y + ε u_j on every patch, re-verified point by point",
-        fooled=f"{hits} of {len(t['y'])}",
-        exact_accuracy_largest_over_gamma=float(np.max(run.summary["robust"]["full-ball"])),
+        fooled=f"{hits} of {len(y)}",
+        exact_accuracy_largest_over_gamma=max(_curve(rows, Minima.gamma, Minima.full_ball)[Minima.full_ball]),
     )
 
 
@@ -123,9 +137,24 @@ CLAIMS = (
         statement="Robust features are much stronger, non-robust ones much denser, and classes are separated far beyond the radius.",
         hypotheses=(),
         readings=(
-            Reading("strong", "inf α is at least ten times sup β at Figure 3's law", {"run": FIG3}, _condition("A2.3 strong")),
-            Reading("dense", "Σ_NR β³ is at least ten times Σ_R α³ at Figure 3's law", {"run": FIG3}, _condition("A2.3 dense")),
-            Reading("separation", "points of different classes are farther apart than 2ε", {"run": FIG3}, _condition("2ε-separation")),
+            Reading(
+                "strong",
+                "inf α is at least ten times sup β at Figure 3's law",
+                {"run": FIG3},
+                _condition("A2.3 strong"),
+            ),
+            Reading(
+                "dense",
+                "Σ_NR β³ is at least ten times Σ_R α³ at Figure 3's law",
+                {"run": FIG3},
+                _condition("A2.3 dense"),
+            ),
+            Reading(
+                "separation",
+                "points of different classes are farther apart than 2ε",
+                {"run": FIG3},
+                _condition("2ε-separation"),
+            ),
             Reading(
                 "any-classifier",
                 "some classifier could be robust on a sample: a matching of intersecting pairs does not forbid it",
@@ -140,7 +169,14 @@ CLAIMS = (
         reference="AT Assumption B.3",
         statement="The choices of hyperparameters that the proofs assume; counts those that Figure 3's law does not meet.",
         hypotheses=(),
-        readings=(Reading("figure-3", "every condition with a finite meaning is met by Figure 3's law", {"run": FIG3}, _choices),),
+        readings=(
+            Reading(
+                "figure-3",
+                "every condition with a finite meaning is met by Figure 3's law",
+                {"run": FIG3},
+                _choices,
+            ),
+        ),
     ),
     Claim(
         id="AT-P3.1",
@@ -150,8 +186,18 @@ CLAIMS = (
         hypotheses=ASSUMPTION,
         readings=(
             Reading("risk", "cross-entropy at the largest γ", {"run": MINIMA}, _risk("non-robust")),
-            Reading("model-free", "error under the proof's own Δ at the largest γ", {"run": MINIMA}, _error_to_one("explicit")),
-            Reading("full-ball", "exact error over the ball at the largest γ", {"run": MINIMA}, _error_to_one("full-ball")),
+            Reading(
+                "model-free",
+                "error under the proof's own Δ at the largest γ",
+                {"run": MINIMA},
+                _error_to_one(Minima.explicit),
+            ),
+            Reading(
+                "full-ball",
+                "exact error over the ball at the largest γ",
+                {"run": MINIMA},
+                _error_to_one(Minima.full_ball),
+            ),
         ),
     ),
     Claim(
@@ -162,14 +208,24 @@ CLAIMS = (
         hypotheses=ASSUMPTION,
         readings=(
             Reading("risk", "cross-entropy at the largest γ", {"run": MINIMA}, _risk("robust")),
-            Reading("own-logit", "the attack only lowers F_y; exact error at the largest γ, Figure 3's law", {"run": MINIMA}, _own_logit),
+            Reading(
+                "own-logit",
+                "the attack only lowers F_y; exact error at the largest γ, Figure 3's law",
+                {"run": MINIMA},
+                _own_logit,
+            ),
             Reading(
                 "own-logit-small-noise",
                 "the same at the smallest swept noise: σ_n = 1/√d goes to 0 with d",
                 {"run": MINIMA},
                 _own_logit_noise,
             ),
-            Reading("full-ball", "every Δ of the ball, with the perturbation that writes ε u_j on each patch", {"run": MINIMA}, _full_ball),
+            Reading(
+                "full-ball",
+                "every Δ of the ball, with the perturbation that writes ε u_j on each patch",
+                {"run": MINIMA},
+                _full_ball,
+            ),
         ),
     ),
 )

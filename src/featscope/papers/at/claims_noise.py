@@ -3,123 +3,159 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
 from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict, plain
-from featscope.claims.judging import at_least, at_most, exactly, exponent_at_most, largest, numbers, out_of_scope, smallest
+from featscope.claims.judging import (
+    at_least,
+    at_most,
+    exactly,
+    exponent_at_most,
+    largest,
+    numbers,
+    out_of_scope,
+    smallest,
+    soft,
+)
 from featscope.core.rules import CONSTANT, SAME
 from featscope.core.stats import Interval
 from featscope.experiments.run import Run
-from featscope.papers.at.finals import finals
+from featscope.papers.at.fig3_columns import DYNAMICS, Dynamics
+from featscope.papers.at.final_values import final_values
+from featscope.papers.at.patch_fig3 import PatchFig3
+from featscope.papers.at.patch_noise import DYNAMICS as NOISY_DESCENT
+from featscope.papers.at.patch_noise import SPANS, NoisyDescent, PatchNoise, Spans
 from featscope.papers.at.runs import COORDINATE, FIG3, NOISE
 
-#: Õ(f) at one finite setting: at most f·log d.
+#: what `soft` does, in words
 TILDE = "Õ(f) is read as at most f · log d"
 
 
-def _law(run: Run) -> dict[str, float]:
-    body = run.spec["spec"]
-    return {"d": float(body["law"]["d"]), "N": float(body["train_size"]), "P": float(body["law"]["patches"]), "k": float(body["law"]["k"])}
+def _small_noise(run: Run) -> float:
+    """Õ(1/√d) at Figure 3's d."""
+    d = PatchFig3.of(run).law.d
+    return soft(d) / math.sqrt(d)
 
 
-def _spread(values: list[float]) -> Interval:
+def _log_d(run: Run) -> float:
+    return math.log(PatchFig3.of(run).law.d)
+
+
+def _spread(values: Sequence[float]) -> Interval:
     """The largest over seeds, with the range over seeds as its interval; NaN if a seed has none."""
     return Interval(largest(values), smallest(values), largest(values))
 
 
+def _seeds(run: Run, arm: str, column: str) -> list[pl.DataFrame]:
+    """The rows of each seed at which a column is recorded, by step."""
+    rows = run.part(DYNAMICS, arm=arm).filter(pl.col(column).is_not_null()).sort(Dynamics.step)
+    return [group for _, group in rows.group_by(Dynamics.seed, maintain_order=True)]
+
+
 def _decomposition(runs: Runs) -> Finding:
-    n = _law(runs["run"])
-    if n["N"] * n["P"] >= n["d"] - 2 * n["k"]:
+    spec = PatchFig3.of(runs["run"])
+    vectors, room = float(spec.train_size * spec.law.patches), float(spec.law.d - 2 * spec.law.k)
+    if vectors >= room:
         note = "the N·P noise vectors span everything orthogonal to the features, so every weight vector has this form"
-        return Finding(Verdict.VACUOUS, n["N"] * n["P"], n["d"] - 2 * n["k"], {"note": note})
-    return Finding(Verdict.INCONCLUSIVE, None, None, {"note": "fewer noise vectors than dimensions: the reading large-d measures it"})
+        return Finding(Verdict.VACUOUS, vectors, room, {"note": note})
+    note = "fewer noise vectors than dimensions: the reading large-d measures it"
+    return Finding(Verdict.INCONCLUSIVE, None, None, {"note": note})
 
 
 def _in_span(runs: Runs) -> Finding:
     """The largest share of w(T) − w(0) outside the span of features and noise, over dimensions far larger than that span."""
-    shares = {key: found["outside_span"] for key, found in runs["run"].summary.items()}
-    return exactly(largest(np.asarray(list(shares.values()), dtype=float)), SAME, by_dimension=shares)
+    rows = runs["run"].part(SPANS)
+    groups = rows.group_by(Spans.d, maintain_order=True)
+    shares = {f"d={d}": largest(group[Spans.outside_span].to_list()) for (d,), group in groups}
+    return exactly(largest(shares.values()), SAME, by_dimension=shares)
 
 
 def _noise_small(arm: str) -> Judge:
     def judge(runs: Runs) -> Finding:
-        rows = runs["run"].part(arm).filter(pl.col("noise_max").is_not_null())
-        d = _law(runs["run"])["d"]
-        worst = [float(numbers(group["noise_max"]).max()) for _, group in rows.group_by("run", maintain_order=True)]
-        start = [float(numbers(group.sort("step")["noise_max"])[0]) for _, group in rows.group_by("run", maintain_order=True)]
-        shown = plain({"at_initialisation": largest(start), "growth": largest(worst) / largest(start)})
-        return at_most(_spread(worst), math.log(d) / math.sqrt(d), rule=TILDE, **shown)
+        run = runs["run"]
+        by_seed = [numbers(rows[Dynamics.noise_max]) for rows in _seeds(run, arm, Dynamics.noise_max)]
+        worst, start = [float(seed.max()) for seed in by_seed], [float(seed[0]) for seed in by_seed]
+        shown = {"at_initialisation": largest(start), "growth": largest(worst) / largest(start)}
+        return at_most(_spread(worst), _small_noise(run), rule=TILDE, **shown)
 
     return judge
 
 
 def _noise_in_d(runs: Runs) -> Finding:
     """The largest noise correlation over training as a power of d, at a fixed number of points."""
+    run = runs["run"]
     by_d: dict[float, list[float]] = {}
-    for (d, _), group in runs["run"].rows.sort("d").group_by("d", "run", maintain_order=True):
-        by_d.setdefault(float(str(d)), []).append(largest(numbers(group["noise_max"])))
+    rows = run.part(NOISY_DESCENT).sort(NoisyDescent.d)
+    for (d, _), group in rows.group_by(NoisyDescent.d, NoisyDescent.seed, maintain_order=True):
+        by_d.setdefault(float(str(d)), []).append(largest(numbers(group[NoisyDescent.noise_max])))
     medians = [float(np.median(values)) for values in by_d.values()]
     finding = exponent_at_most(list(by_d), medians, -0.5, median=plain(medians))
-    n = runs["run"].spec["spec"]["train_size"]
-    return out_of_scope([f"N = poly(d): N is {n} at every d, and a point's own noise is learned in proportion to 1/N"], finding)
+    n = PatchNoise.of(run).train_size
+    why = f"N = poly(d): N is {n} at every d, and a point's own noise is learned in proportion to 1/N"
+    return out_of_scope([why], finding)
 
 
 def _noise_update(runs: Runs) -> Finding:
-    rows = runs["run"].part("standard").filter(pl.col("noise_update_rest").is_not_null())
-    d = _law(runs["run"])["d"]
-    worst = [float(numbers(g["noise_update_rest"]).max()) for _, g in rows.group_by("run", maintain_order=True)]
-    return at_most(
-        _spread(worst), math.log(d) / math.sqrt(d), rule=TILDE, measured="largest remainder per unit of η over the recorded steps"
-    )
+    run, name = runs["run"], Dynamics.noise_update_rest
+    worst = [float(numbers(rows[name]).max()) for rows in _seeds(run, "standard", name)]
+    measured = "largest remainder per unit of η over the recorded steps"
+    return at_most(_spread(worst), _small_noise(run), rule=TILDE, measured=measured)
 
 
-def _since(rows: pl.DataFrame, d: float) -> pl.DataFrame:
-    """The rows at which max F_y has reached log d. For polars NaN is larger than all: such rows stay, and make what is read from them NaN."""
-    return rows.filter(pl.col("F_max") >= math.log(d))
+def _since(rows: pl.DataFrame, log_d: float) -> pl.DataFrame:
+    """The rows at which max F_y has reached log d.
+
+    For polars NaN is larger than all: such rows stay, and make what is read from them NaN.
+    """
+    return rows.filter(pl.col(Dynamics.F_max) >= log_d)
+
+
+def _never() -> Finding:
+    return Finding(Verdict.VACUOUS, None, None, {"note": "max F_y never reaches log d in this run"})
 
 
 def _balanced(runs: Runs) -> Finding:
     """min F_y ÷ max F_y within a class once max F_y ≥ log d."""
-    d = _law(runs["run"])["d"]
-    rows = _since(runs["run"].part("standard"), d)
-    if rows.height == 0:
-        return Finding(Verdict.VACUOUS, None, None, {"note": "max F_y never reaches log d in this run"})
-    worst = [float(numbers(g["F_ratio"]).min()) for _, g in rows.group_by("run", maintain_order=True)]
+    run = runs["run"]
+    late = [_since(rows, _log_d(run)) for rows in _seeds(run, "standard", Dynamics.F_max)]
+    worst = [float(numbers(rows[Dynamics.F_ratio]).min()) for rows in late if rows.height]
+    if not worst:
+        return _never()
     return at_least(Interval(smallest(worst), smallest(worst), largest(worst)), 1 / CONSTANT)
 
 
 def _total_residual(runs: Runs) -> Finding:
     """η Σ_{t ≥ T0} mean (1 − logit_y), T0 the first recorded step with max F_y ≥ log d (trapezoid over recorded steps)."""
-    run, d = runs["run"], _law(runs["run"])["d"]
-    eta = float(run.spec["spec"]["standard"]["learning_rate"])
+    run = runs["run"]
+    eta = PatchFig3.of(run).standard.learning_rate
     totals = []
-    for _, rows in run.part("standard").sort("step").group_by("run", maintain_order=True):
-        reached = _since(rows, d)
+    for rows in _seeds(run, "standard", Dynamics.residual):
+        reached = _since(rows, _log_d(run))
         if reached.height == 0:
             continue
-        late = rows.filter(pl.col("step") >= reached["step"][0])
-        step, residual = numbers(late["step"]), numbers(late["residual"])
+        late = rows.filter(pl.col(Dynamics.step) >= reached[Dynamics.step][0])
+        step, residual = numbers(late[Dynamics.step]), numbers(late[Dynamics.residual])
         totals.append(float(eta * ((residual[1:] + residual[:-1]) / 2 * (step[1:] - step[:-1])).sum()))
-    if not totals:
-        return Finding(Verdict.VACUOUS, None, None, {"note": "max F_y never reaches log d in this run"})
-    return at_most(_spread(totals), math.log(d), rule=TILDE)
+    return at_most(_spread(totals), soft(PatchFig3.of(run).law.d), rule=TILDE) if totals else _never()
 
 
 def _losers(runs: Runs) -> Finding:
-    run, d = runs["run"], _law(runs["run"])["d"]
-    worst = np.max([finals(run, "standard", column).max(-1) for column in ("u", "C", "D")], axis=0)
-    return at_most(_spread(worst.tolist()), math.log(d) / math.sqrt(d), rule=TILDE, measured="largest of A, C and D at the end")
+    run, losers = runs["run"], (Dynamics.u, Dynamics.C, Dynamics.D)
+    worst = np.max([final_values(run, "standard", name).max(-1) for name in losers], axis=0)
+    return at_most(
+        _spread(worst.tolist()), _small_noise(run), rule=TILDE, measured="largest of A, C and D at the end"
+    )
 
 
 def _winner(runs: Runs) -> Finding:
-    d = _law(runs["run"])["d"]
-    ratios = finals(runs["run"], "standard", "v").min(-1) / math.log(d)
+    run = runs["run"]
+    ratios = final_values(run, "standard", Dynamics.v).min(-1) / _log_d(run)
+    measured = "smallest max_r B over classes ÷ log d, Θ read as ≥ 1/3"
     return at_least(
-        Interval(smallest(ratios), smallest(ratios), largest(ratios)),
-        1 / CONSTANT,
-        measured="smallest max_r B over classes ÷ log d, Θ read as ≥ 1/3",
+        Interval(smallest(ratios), smallest(ratios), largest(ratios)), 1 / CONSTANT, measured=measured
     )
 
 
@@ -136,14 +172,26 @@ CLAIMS = (
         "Lemma E.2",
         "Under standard training weights are w(0) plus features plus training noise.",
         Reading("figure-3", "whether the statement excludes anything", {"run": FIG3}, _decomposition),
-        Reading("large-d", "what lies outside the span, d up to 10⁹ by compact copies", {"run": NOISE}, _in_span),
+        Reading(
+            "large-d", "what lies outside the span, d up to 10⁹ by compact copies", {"run": NOISE}, _in_span
+        ),
     ),
     _claim(
         "LE.3",
         "Lemma E.3",
         "Under standard training ⟨w, ξ_p⟩ stays Õ(1/√d) on all training patches.",
-        Reading("figure-3", "largest over neurons, patches and recorded steps", {"run": FIG3}, _noise_small("standard")),
-        Reading("fixed-N-in-d", "exponent in d up to 10⁹ with N fixed, by compact copies in law", {"run": NOISE}, _noise_in_d),
+        Reading(
+            "figure-3",
+            "largest over neurons, patches and recorded steps",
+            {"run": FIG3},
+            _noise_small("standard"),
+        ),
+        Reading(
+            "fixed-N-in-d",
+            "exponent in d up to 10⁹ with N fixed, by compact copies in law",
+            {"run": NOISE},
+            _noise_in_d,
+        ),
     ),
     _claim(
         "LE.4",
@@ -180,7 +228,17 @@ CLAIMS = (
         "LE.10",
         "Lemma E.10",
         "Under adversarial training ⟨w, ξ_p⟩ stays Õ(1/√d) on all training patches.",
-        Reading("patch-clip", "largest over neurons, patches and recorded steps", {"run": FIG3}, _noise_small("adversarial")),
-        Reading("coordinate-clip", "the same with the coordinate clip", {"run": COORDINATE}, _noise_small("adversarial")),
+        Reading(
+            "patch-clip",
+            "largest over neurons, patches and recorded steps",
+            {"run": FIG3},
+            _noise_small("adversarial"),
+        ),
+        Reading(
+            "coordinate-clip",
+            "the same with the coordinate clip",
+            {"run": COORDINATE},
+            _noise_small("adversarial"),
+        ),
     ),
 )

@@ -9,8 +9,10 @@ import polars as pl
 
 from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict, plain
 from featscope.claims.judging import at_most, exactly, largest, numbers, smallest
-from featscope.core.rules import CONSTANT, SAME, SMALL
+from featscope.core.rules import CONSTANT, SAME, SMALL, STILL
 from featscope.core.stats import Interval
+from featscope.papers.at.patch_columns import Correlated
+from featscope.papers.at.patch_recursion import APPROXIMATIONS, DYNAMICS, BothRoutes
 from featscope.papers.at.runs import FIG3, RECURSION
 
 NOISELESS = ("noiseless population data", "features orthonormal")
@@ -18,11 +20,10 @@ NOISELESS = ("noiseless population data", "features orthonormal")
 
 def _gap(arm: str) -> Judge:
     def judge(runs: Runs) -> Finding:
-        rows = runs["run"].part(arm)
-        steps = int(np.asarray(rows["step"].max()))
-        return exactly(
-            float(numbers(rows["gap"]).max()), SAME, steps=steps, runs=rows["run"].n_unique(), measured="largest |Δw| over all steps"
-        )
+        rows = runs["run"].part(DYNAMICS, arm=arm)
+        steps, seeds = int(numbers(rows[BothRoutes.step]).max()), rows[BothRoutes.seed].n_unique()
+        gap = float(numbers(rows[BothRoutes.gap]).max())
+        return exactly(gap, SAME, steps=steps, runs=seeds, measured="largest |Δw| over all steps")
 
     return judge
 
@@ -39,27 +40,28 @@ def _cross_growth(arm: str) -> Judge:
     """For each seed the largest growth, over time and over the pairs (i, j), of max_r C and max_r D; the lemma is about every pair."""
 
     def judge(runs: Runs) -> Finding:
-        worst: dict[str, list[float]] = {"C": [], "D": []}
-        for _, rows in runs["run"].part(arm).sort("step").group_by("run", maintain_order=True):
-            for column, ratios in worst.items():
-                ratios.append(_growth(numbers(rows[column])))
-        by_seed = np.maximum(worst["C"], worst["D"])
+        rows = runs["run"].part(DYNAMICS, arm=arm).sort(Correlated.step)
+        seeds = [group for _, group in rows.group_by(Correlated.seed, maintain_order=True)]
+        of_c, of_d = (
+            [_growth(numbers(seed[name])) for seed in seeds] for name in (Correlated.C, Correlated.D)
+        )
+        by_seed = np.maximum(of_c, of_d)
         # Growth is at least 1; where no pair starts above zero there is nothing to compare with.
         by_seed[by_seed == 0] = np.nan
         found = Interval(largest(by_seed), smallest(by_seed), largest(by_seed))
-        return at_most(found, CONSTANT, growth_of_C=plain(worst["C"]), growth_of_D=plain(worst["D"]))
+        return at_most(found, CONSTANT, growth_of_C=plain(of_c), growth_of_D=plain(of_d))
 
     return judge
 
 
 def _approximation(runs: Runs) -> Finding:
     """Share of recorded steps in the polynomial stage at which Lemma 5.2's step is within a factor CONSTANT of the exact one."""
-    rows = runs["run"].part("adversarial").filter(pl.col("polynomial") == 1.0)
+    rows = runs["run"].part(DYNAMICS, arm="adversarial").filter(pl.col(BothRoutes.polynomial) == 1.0)
     inside, total, medians = 0, 0, {}
-    for kind in "AB":
-        guess, exact = numbers(rows[f"approximation_{kind}"]).ravel(), numbers(rows[f"exact_{kind}"]).ravel()
+    for kind, columns in APPROXIMATIONS.items():
+        guess, exact = (numbers(rows[column]).ravel() for column in columns)
         # NaN is no standing still: it stays among the steps and is within no factor.
-        moving = ~(np.maximum(np.abs(exact), np.abs(guess)) <= 1e-14)
+        moving = ~(np.maximum(np.abs(exact), np.abs(guess)) <= STILL)
         with np.errstate(divide="ignore"):
             ratio = guess[moving] / exact[moving]
         inside += int(((ratio >= 1 / CONSTANT) & (ratio <= CONSTANT)).sum())
@@ -82,12 +84,27 @@ CLAIMS = (
             statement=statement,
             hypotheses=NOISELESS,
             readings=(
-                Reading("recursion-against-descent", "largest difference over all steps and seeds, float64", {"run": RECURSION}, _gap(arm)),
+                Reading(
+                    "recursion-against-descent",
+                    "largest difference over all steps and seeds, float64",
+                    {"run": RECURSION},
+                    _gap(arm),
+                ),
             ),
         )
         for name, reference, statement, arm in (
-            ("AT-L5.1", "AT Lemma 5.1", "The diagonal coefficients A and B follow their recursion under standard training.", "standard"),
-            ("AT-LD.4", "AT Lemma D.4", "A, B, C and D follow their recursion under standard training.", "standard"),
+            (
+                "AT-L5.1",
+                "AT Lemma 5.1",
+                "The diagonal coefficients A and B follow their recursion under standard training.",
+                "standard",
+            ),
+            (
+                "AT-LD.4",
+                "AT Lemma D.4",
+                "A, B, C and D follow their recursion under standard training.",
+                "standard",
+            ),
             (
                 "AT-LD.2",
                 "AT Lemma D.2",
@@ -136,7 +153,9 @@ CLAIMS = (
         statement="Under standard training off-diagonal correlations stay of the order of their initial values.",
         hypotheses=NOISELESS,
         readings=(
-            Reading("noiseless", "largest over time ÷ initial", {"run": RECURSION}, _cross_growth("standard")),
+            Reading(
+                "noiseless", "largest over time ÷ initial", {"run": RECURSION}, _cross_growth("standard")
+            ),
             Reading("with-noise", "the same in Figure 3's run", {"run": FIG3}, _cross_growth("standard")),
         ),
     ),

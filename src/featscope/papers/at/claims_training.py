@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
 from featscope.claims.judging import at_least, at_most, exactly, largest, pooled_error, smallest
 from featscope.core.rules import MUCH, SMALL
 from featscope.core.stats import Interval, wilson
+from featscope.core.store import labelled
 from featscope.experiments.run import Run
 from featscope.papers.at.certificates import fooled
-from featscope.papers.at.finals import finals
+from featscope.papers.at.fig3_columns import ATTACKED, DYNAMICS, RADII, Dynamics, Radii
+from featscope.papers.at.fig3_summary import phase_switch
+from featscope.papers.at.final_values import final_values
+from featscope.papers.at.patch_fig3 import PatchFig3
 from featscope.papers.at.runs import ASSUMPTION, COORDINATE, FIG3, LITERAL, MASKED, PGD_TRAINING
 
 
 def _points(run: Run, column: str) -> int:
-    body = run.spec["spec"]
-    return min(int(body["evaluation"]["points"]), int(body["test_size"])) if column.startswith("robust_") else int(body["test_size"])
+    """On how many test points of a seed a column was measured."""
+    spec = PatchFig3.of(run)
+    return min(spec.evaluation.points, spec.test_size) if column in ATTACKED else spec.test_size
 
 
 def _final_error(run: Run, arm: str, column: str) -> Interval:
-    return pooled_error(finals(run, arm, column).tolist(), _points(run, column))
+    return pooled_error(final_values(run, arm, column).tolist(), _points(run, column))
 
 
 def _small(arm: str, column: str) -> Judge:
@@ -28,7 +35,9 @@ def _small(arm: str, column: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        return at_most(_final_error(run, arm, column), SMALL, accuracy_by_seed=plain(finals(run, arm, column)))
+        return at_most(
+            _final_error(run, arm, column), SMALL, accuracy_by_seed=plain(final_values(run, arm, column))
+        )
 
     return judge
 
@@ -38,16 +47,18 @@ def _large(arm: str, column: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        return at_least(_final_error(run, arm, column), 1 - SMALL, accuracy_by_seed=plain(finals(run, arm, column)))
+        return at_least(
+            _final_error(run, arm, column), 1 - SMALL, accuracy_by_seed=plain(final_values(run, arm, column))
+        )
 
     return judge
 
 
-def _perfect(column: str, arm: str) -> Judge:
+def _perfect(arm: str, column: str) -> Judge:
     """No training point is wrong, in any seed."""
 
     def judge(runs: Runs) -> Finding:
-        errors = 1 - finals(runs["run"], arm, column)
+        errors = 1 - final_values(runs["run"], arm, column)
         return exactly(largest(errors), 0.0, error_by_seed=plain(errors))
 
     return judge
@@ -60,34 +71,36 @@ def _bracketed(threat: str, points: str = "test") -> Judge:
     """
 
     def judge(runs: Runs) -> Finding:
-        run = runs["run"]
-        body = run.spec["spec"]
-        rows = [
-            r
-            for r in run.part("adversarial-radii").to_dicts()
-            if r["threat"] == threat and r["points"] == points and r["eps"] == body["eps"]
-        ]
-        count = min(int(body["evaluation"]["curve_points"]), int(body[f"{points}_size"]))
-        found = pooled_error([r["upper"] for r in rows], count)
-        possible = pooled_error([r["lower"] for r in rows], count)
-        extra = plain({key: [r[key] for r in rows] for key in ("upper", "lower", "cross_entropy_alone")})
+        run, spec = runs["run"], PatchFig3.of(runs["run"])
+        # Where every seed diverged there are no rows, and so no columns.
+        everything = run.part(RADII, arm="adversarial").to_dicts()
+        chosen, place = (threat, points, spec.eps), itemgetter(Radii.threat, Radii.points, Radii.eps)
+        rows = [row for row in everything if place(row) == chosen]
+        count = min(spec.evaluation.curve_points, spec.train_size if points == "train" else spec.test_size)
+        found = pooled_error([row[Radii.upper] for row in rows], count)
+        possible = pooled_error([row[Radii.lower] for row in rows], count)
+        shown = (Radii.upper, Radii.lower, Radii.cross_entropy_alone)
+        extra = {str(key): [row[key] for row in rows] for key in shown}
         if points == "train":
             return at_most(Interval(found.value, found.value, possible.value), 0.0, **extra)
-        return at_most(Interval(found.value, found.low, possible.high), SMALL, **extra, **_certificate(run, threat))
+        return at_most(
+            Interval(found.value, found.low, possible.high), SMALL, **extra, **_certificate(run, threat)
+        )
 
     return judge
 
 
 def _certificate(run: Run, threat: str) -> dict[str, object]:
-    if threat != "full-ball" or "adversarial-radii/delta" not in run.tensors:
+    place = labelled(RADII, {Radii.arm: "adversarial"})
+    if threat != "full-ball" or f"{place}/delta" not in run.tensors:
         return {}
-    body = run.spec["spec"]
-    t = {key: run.tensors[f"adversarial-radii/{key}"].double().numpy() for key in ("x", "delta", "w")}
-    y = run.tensors["adversarial-radii/y"].numpy()
-    hits = fooled(t["w"], t["x"], y, t["delta"], float(body["eps"]), int(body["net"]["q"]), float(body["net"]["rho"]))
+    spec = PatchFig3.of(run)
+    w, x, delta = (run.tensor(RADII, key, arm="adversarial").double().numpy() for key in ("w", "x", "delta"))
+    y = run.tensor(RADII, "y", arm="adversarial").numpy()
+    hits = fooled(w, x, y, delta, spec.eps, spec.net.q, spec.net.rho)
     interval = wilson(hits, len(y))
     return {
-        "certificate": "adversarial-radii/x, y, delta, w: explicit perturbations of the first run, re-verified",
+        "certificate": f"{place}/x, y, delta, w: explicit perturbations of the first run, re-verified",
         "fooled": f"{hits} of {len(y)}",
         "certified_error_at_least": interval.low,
     }
@@ -97,10 +110,12 @@ def _dominance(arm: str, winner: str) -> Judge:
     """The smallest ratio of the winning to the other final correlation over classes and seeds, against ≫."""
 
     def judge(runs: Runs) -> Finding:
-        u, v = (finals(runs["run"], arm, column) for column in "uv")
-        ratio = _times(u, v) if winner == "u" else _times(v, u)
-        extra = {"u": plain(u), "v": plain(v), "phase_switch": runs["run"].summary[arm].get("phase_switch_by_seed")}
-        return at_least(Interval(smallest(ratio), smallest(ratio), largest(ratio)), MUCH, **extra)
+        run = runs["run"]
+        u, v = (final_values(run, arm, column) for column in (Dynamics.u, Dynamics.v))
+        ratio = (_times(u, v) if winner == Dynamics.u else _times(v, u)).ravel()
+        switch = list(phase_switch(run.part(DYNAMICS, arm=arm)).values()) if arm == "adversarial" else None
+        spread = Interval(smallest(ratio), smallest(ratio), largest(ratio))
+        return at_least(spread, MUCH, u=plain(u), v=plain(v), phase_switch=switch)
 
     return judge
 
@@ -121,7 +136,7 @@ def _adversarial(suffix: str, need: Need, text: str) -> tuple[Reading, ...]:
             f"perfect-fit{label}",
             f"right at X and X̃ on all training points; {text}",
             {"run": need},
-            _perfect("robust_train_training-attack", arm),
+            _perfect(arm, Dynamics.robust_train_training_attack),
         ),
         Reading(
             f"perfect-fit-full-ball{label}",
@@ -129,12 +144,30 @@ def _adversarial(suffix: str, need: Need, text: str) -> tuple[Reading, ...]:
             {"run": need},
             _bracketed("full-ball", "train"),
         ),
-        Reading(f"robust-features{label}", f"error on D_R; {text}", {"run": need}, _small(arm, "feature_robust")),
-        Reading(f"training-attack{label}", f"test error at X or X̃; {text}", {"run": need}, _small(arm, "robust_training-attack")),
         Reading(
-            f"feature-span{label}", f"test error over the ball within the features' span; {text}", {"run": need}, _bracketed("feature-span")
+            f"robust-features{label}",
+            f"error on D_R; {text}",
+            {"run": need},
+            _small(arm, Dynamics.feature_robust),
         ),
-        Reading(f"full-ball{label}", f"test error over the whole ball; {text}", {"run": need}, _bracketed("full-ball")),
+        Reading(
+            f"training-attack{label}",
+            f"test error at X or X̃; {text}",
+            {"run": need},
+            _small(arm, Dynamics.robust_training_attack),
+        ),
+        Reading(
+            f"feature-span{label}",
+            f"test error over the ball within the features' span; {text}",
+            {"run": need},
+            _bracketed("feature-span"),
+        ),
+        Reading(
+            f"full-ball{label}",
+            f"test error over the whole ball; {text}",
+            {"run": need},
+            _bracketed("full-ball"),
+        ),
     )
 
 
@@ -146,10 +179,25 @@ CLAIMS = (
         statement="Standard training fits perfectly, learns the non-robust features, generalises, and fails under a perturbation that looks at no model.",
         hypotheses=ASSUMPTION,
         readings=(
-            Reading("perfect-fit", "no training point is wrong", {"run": FIG3}, _perfect("clean_train", "standard")),
-            Reading("non-robust-features", "error on D_NR", {"run": FIG3}, _small("standard", "feature_non_robust")),
-            Reading("clean", "test error", {"run": FIG3}, _small("standard", "clean_test")),
-            Reading("robust-bad", "test error under the model-free Δ", {"run": FIG3}, _large("standard", "robust_model-free")),
+            Reading(
+                "perfect-fit",
+                "no training point is wrong",
+                {"run": FIG3},
+                _perfect("standard", Dynamics.clean_train),
+            ),
+            Reading(
+                "non-robust-features",
+                "error on D_NR",
+                {"run": FIG3},
+                _small("standard", Dynamics.feature_non_robust),
+            ),
+            Reading("clean", "test error", {"run": FIG3}, _small("standard", Dynamics.clean_test)),
+            Reading(
+                "robust-bad",
+                "test error under the model-free Δ",
+                {"run": FIG3},
+                _large("standard", Dynamics.robust_model_free),
+            ),
         ),
     ),
     Claim(
@@ -163,7 +211,9 @@ CLAIMS = (
             *_adversarial("literal", LITERAL, "η = 0.1, T = 1000, patch clip"),
             *_adversarial("coordinate", COORDINATE, "η = 1, coordinate clip"),
             *_adversarial("masked", MASKED, "η = 10, coordinate clip, where the loss saturates"),
-            *_adversarial("pgd", PGD_TRAINING, "η = 1, PGD with three steps as the training attack, one seed"),
+            *_adversarial(
+                "pgd", PGD_TRAINING, "η = 1, PGD with three steps as the training attack, one seed"
+            ),
         ),
     ),
     Claim(
@@ -173,13 +223,29 @@ CLAIMS = (
         statement="Standard training ends with v far above u; adversarial training switches phase and ends with u far above v.",
         hypotheses=("Figure 3's law",),
         readings=(
-            Reading("standard", "smallest v ÷ u over classes and seeds", {"run": FIG3}, _dominance("standard", "v")),
-            Reading("adversarial", "smallest u ÷ v; η = 1, patch clip", {"run": FIG3}, _dominance("adversarial", "u")),
             Reading(
-                "adversarial-literal", "smallest u ÷ v; the paper's η = 0.1, T = 1000", {"run": LITERAL}, _dominance("adversarial", "u")
+                "standard",
+                "smallest v ÷ u over classes and seeds",
+                {"run": FIG3},
+                _dominance("standard", Dynamics.v),
             ),
             Reading(
-                "adversarial-coordinate", "smallest u ÷ v; η = 1, coordinate clip", {"run": COORDINATE}, _dominance("adversarial", "u")
+                "adversarial",
+                "smallest u ÷ v; η = 1, patch clip",
+                {"run": FIG3},
+                _dominance("adversarial", Dynamics.u),
+            ),
+            Reading(
+                "adversarial-literal",
+                "smallest u ÷ v; the paper's η = 0.1, T = 1000",
+                {"run": LITERAL},
+                _dominance("adversarial", Dynamics.u),
+            ),
+            Reading(
+                "adversarial-coordinate",
+                "smallest u ÷ v; η = 1, coordinate clip",
+                {"run": COORDINATE},
+                _dominance("adversarial", Dynamics.u),
             ),
         ),
     ),

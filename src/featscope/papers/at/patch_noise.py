@@ -14,16 +14,38 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor
 
+from featscope.core.columns import Columns, column
 from featscope.core.errors import require
-from featscope.core.store import Folder, Json
+from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Weights, training_step
-from featscope.dynamics.trajectory import by_seed, trajectory
+from featscope.dynamics.trajectory import Recording, by_seed, trajectory
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patch_copy import compact_patches
-from featscope.laws.patches import PatchBatch, PatchLaw, stack
+from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.nets.patch_cnn import PatchNetSpec
+from featscope.papers.at.patch_columns import Trained
+
+DYNAMICS, SPANS = "dynamics", "spans"
+
+
+class NoisyDescent(Trained):
+    """One row for each dimension, seed and recorded step."""
+
+    d = column("the dimension of a patch")
+    residual = column("mean 1 − logit_y of the training points")
+    clean_train = column("accuracy on the training points")
+    noise_max = column("largest |⟨w, ξ_p⟩| over neurons and training patches")
+
+
+class Spans(Columns):
+    """One row for each dimension and seed, of the final network."""
+
+    d = column("the dimension of a patch")
+    seed = column("the seed of data and initial weights")
+    coordinates = column("coordinates of the compact copy")
+    outside_span = column("largest share of w(T) − w(0) outside the span of features and training noise")
 
 
 class PatchNoise(Spec):
@@ -39,7 +61,9 @@ class PatchNoise(Spec):
     train_size: int = Field(default=15, ge=2)
     dimensions: tuple[int, ...] = tuple(10**i for i in range(3, 10))
     learning_rate: float = Field(default=1.0, gt=0)
-    fitted: float = Field(default=0.02, gt=0, lt=1, description="training ends when the mean of 1 − logit_y is below")
+    fitted: float = Field(
+        default=0.02, gt=0, lt=1, description="training ends when the mean of 1 − logit_y is below"
+    )
     steps: int = Field(default=40000, ge=1)
     every: int = Field(default=20, ge=1)
     dtype: Literal["float64"] = "float64"
@@ -51,16 +75,34 @@ class PatchNoise(Spec):
     @field_validator("dimensions")
     @classmethod
     def _enough(cls, dimensions: tuple[int, ...]) -> tuple[int, ...]:
-        require(len(set(dimensions)) >= 3, "an exponent needs at least three dimensions", f"{dimensions}", "add more")
-        require(max(dimensions) <= 10**15, "dimensions must be at most 10¹⁵", f"{max(dimensions)}", "float64 ends there")
+        require(
+            len(set(dimensions)) >= 3,
+            "an exponent needs at least three dimensions",
+            f"{dimensions}",
+            "add more",
+        )
+        require(
+            max(dimensions) <= 10**15,
+            "dimensions must be at most 10¹⁵",
+            f"{max(dimensions)}",
+            "float64 ends there",
+        )
         return dimensions
+
+
+def law_at(spec: PatchNoise, d: int) -> PatchLaw:
+    """The law with B.3's noise at one d."""
+    return spec.law.replace(d=d, sigma_n=d**-0.5)
 
 
 def run_dimension(spec: PatchNoise, folder: Folder, d: int) -> Json:
     """Train until fitted at one d; all seeds at once."""
-    law = spec.law.replace(d=d, sigma_n=d**-0.5)
+    law = law_at(spec, d)
     shape = (law.k, spec.net.width)
-    copies = [compact_patches(law, spec.train_size, law.k * spec.net.width, stream(seed, "data", d)) for seed in spec.seeds]
+    copies = [
+        compact_patches(law, spec.train_size, law.k * spec.net.width, stream(seed, "data", d))
+        for seed in spec.seeds
+    ]
     copy, data = copies[0][0], stack([batch for _, batch, _ in copies])
     w0 = d**-0.5 * torch.stack([vectors.view(*shape, -1) for *_, vectors in copies])
 
@@ -69,51 +111,67 @@ def run_dimension(spec: PatchNoise, folder: Folder, d: int) -> Json:
         u, v = seen.correlations(state.w, copy)
         fit = seen.fit(net, data.x, data.y)
         return {
-            "d": float(d),
-            "residual": fit.residual,
-            "clean_train": fit.accuracy,
-            "u": seen.own_correlations(u).amax(-1),
-            "v": seen.own_correlations(v).amax(-1),
-            "noise_max": seen.noise_correlation_max(net, copy, data),
+            NoisyDescent.residual: fit.residual,
+            NoisyDescent.clean_train: fit.accuracy,
+            NoisyDescent.u: seen.own_correlations(u).amax(-1),
+            NoisyDescent.v: seen.own_correlations(v).amax(-1),
+            NoisyDescent.noise_max: seen.noise_correlation_max(net, copy, data),
         }
 
     def done(state: Weights, t: int) -> bool:
         return bool((seen.fit(spec.net.net(state.w), data.x, data.y).residual < spec.fitted).all())
 
     step = training_step(spec.net, data.x, data.y, spec.learning_rate)
-    record = trajectory(step, Weights(w0), spec.steps, look, spec.every, runs=by_seed(spec.seeds), keep=folder.part(f"d{d}"), stop=done)
-    last = [row for row in record.rows if row["step"] == record.rows[-1]["step"]]
+    part, runs = folder.part(DYNAMICS, d=d), by_seed(spec.seeds)
+    record = trajectory(step, Weights(w0), spec.steps, look, spec.every, runs=runs, keep=part, stop=done)
     alive = [seed for seed in spec.seeds if str(seed) not in record.diverged]
     if not alive:
         record.healthy(f"d={d}", "lower learning_rate")
     kept = [spec.seeds.index(seed) for seed in alive]
-    moved, data = (record.state.w - w0)[kept], PatchBatch(*(part[kept] for part in data))
-    return {
-        **({"diverged": record.diverged} if record.diverged else {}),
-        "steps": record.rows[-1]["step"],
-        "outside_span": outside_span(copy, data, moved),
-        "coordinates": int(w0.shape[-1]),
-        "noise_max": float(np.mean([max(r["noise_max"] for r in record.rows if r["run"] == s) for s in alive])),
-        "u": float(np.mean([max(r["u"]) for r in last])),
-        "v": float(np.mean([min(r["v"]) for r in last])),
-        "residual": float(np.mean([r["residual"] for r in last])),
-    }
+    moved, data = (record.state.w - w0)[kept], PatchBatch(*(tensor[kept] for tensor in data))
+    shares = outside_span(copy, data, moved)
+    size = int(w0.shape[-1])
+    rows: Rows = [{Spans.seed: seed, Spans.coordinates: size} for seed in alive]
+    for row, share in zip(rows, shares, strict=True):
+        row[Spans.outside_span] = share
+    folder.add(SPANS, rows, d=d)
+    return summarise(record, alive) | {"outside_span": max(shares), "coordinates": size}
 
 
-def outside_span(law: PatchLaw, data: PatchBatch, moved: Tensor) -> float:
-    """Lemma E.2: the largest share of w(T) − w(0) that lies outside the span of features and training noise."""
-    worst = 0.0
+def outside_span(law: PatchLaw, data: PatchBatch, moved: Tensor) -> list[float]:
+    """Lemma E.2: for each run the largest share of w(T) − w(0) outside the span of features and training noise."""
+    shares = []
     for index in range(len(moved)):
-        noise = (data.x[index] - law.signal(data.y[index], data.robust[index], data.amplitude[index])).flatten(0, 1)
+        noise = (
+            data.x[index] - law.signal(data.y[index], data.robust[index], data.amplitude[index])
+        ).flatten(0, 1)
         basis = torch.linalg.qr(torch.cat([*law.features(), noise]).mT).Q
         rows = moved[index].flatten(0, 1)
         rest = rows - (rows @ basis) @ basis.mT
-        worst = max(worst, float((rest.norm(dim=-1) / rows.norm(dim=-1).clamp(min=1e-300)).max()))
-    return worst
+        shares.append(float((rest.norm(dim=-1) / rows.norm(dim=-1).clamp(min=1e-300)).max()))
+    return shares
+
+
+def summarise(record: Recording[Weights], alive: list[int]) -> Json:
+    """The end of training at one d, means over seeds that did not diverge."""
+    rows = [row for row in record.rows if row[NoisyDescent.seed] in alive]
+    last = [row for row in rows if row[NoisyDescent.step] == rows[-1][NoisyDescent.step]]
+    name = NoisyDescent.noise_max
+    peaks = [max(row[name] for row in rows if row[NoisyDescent.seed] == seed) for seed in alive]
+    return {
+        **({"diverged": record.diverged} if record.diverged else {}),
+        "steps": rows[-1][NoisyDescent.step],
+        "noise_max": float(np.mean(peaks)),
+        "u": float(np.mean([max(row[NoisyDescent.u]) for row in last])),
+        "v": float(np.mean([min(row[NoisyDescent.v]) for row in last])),
+        "residual": float(np.mean([row[NoisyDescent.residual] for row in last])),
+    }
 
 
 def run(spec: PatchNoise, folder: Folder) -> Json:
     """All dimensions in turn."""
+    # σ_n√d is 1 at every d, so d ≫ 2k alone depends on it, and is hardest at the smallest.
+    folder.conditions(law_at(spec, min(spec.dimensions)).check(PatchSetting(eps=None)))
     return {f"d={d}": run_dimension(spec, folder, d) for d in spec.dimensions}
 
 
@@ -125,5 +183,7 @@ EXPERIMENTS = (
         spec=PatchNoise,
         run=run,
         takes={"quick": "3 s", "cpu": "30 s", "paper": "10 min"},
+        revision=2,
+        columns={DYNAMICS: NoisyDescent, SPANS: Spans},
     ),
 )

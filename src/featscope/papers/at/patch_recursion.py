@@ -14,15 +14,41 @@ from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.patch_training_attack import Ascent, Directions
+from featscope.core.columns import column
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.patch_descent import Weights, training_step
 from featscope.dynamics.patch_observables import cross_correlations, own_correlations
-from featscope.dynamics.trajectory import Step, by_seed, trajectory
+from featscope.dynamics.trajectory import Recording, Step, by_seed, trajectory
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
-from featscope.laws.patches import PatchLaw, both_kinds
+from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
+from featscope.papers.at import printed
+from featscope.papers.at.patch_columns import Correlated
+
+Arm = Literal["standard", "adversarial"]
+ARMS: tuple[Arm, ...] = ("standard", "adversarial")
+DYNAMICS = "dynamics"
+
+
+class BothRoutes(Correlated):
+    """One row for each arm, seed and recorded step; Lemma 5.2's columns in the adversarial arm only."""
+
+    gap = column("largest |Δw| between descent and recursion")
+    size = column("largest |w|")
+    approximation_A = column("Lemma 5.2's step of each class's largest A")
+    exact_A = column("the exact step of the same A")
+    approximation_B = column("Lemma 5.2's step of each class's largest B")
+    exact_B = column("the exact step of the same B")
+    polynomial = column("1 if all neurons are in the polynomial part of the activation, else 0")
+
+
+#: the lemma's step and the exact one, of A and of B
+APPROXIMATIONS = {
+    "A": (BothRoutes.approximation_A, BothRoutes.exact_A),
+    "B": (BothRoutes.approximation_B, BothRoutes.exact_B),
+}
 
 
 class PatchRecursion(Spec):
@@ -38,7 +64,7 @@ class PatchRecursion(Spec):
     net: PatchNetSpec = PatchNetSpec(width=20)
     learning_rate: float = Field(default=0.1, gt=0)
     c0: float = Field(default=0.5, gt=0, lt=1)
-    eps: float = Field(default=1.2, gt=0)
+    eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
     steps: int = Field(default=1000, ge=1)
     every: int = Field(default=10, ge=1)
     dtype: Literal["float64"] = "float64"
@@ -81,7 +107,9 @@ def side_by_side(descent: Step[Weights], recursion: Step[co.Coefficients]) -> St
     return step
 
 
-def lemma_5_2(spec: PatchRecursion, state: co.Coefficients, data: co.Latents, residual: Tensor) -> tuple[Tensor, Tensor]:
+def lemma_5_2(
+    spec: PatchRecursion, state: co.Coefficients, data: co.Latents, residual: Tensor
+) -> tuple[Tensor, Tensor]:
     """Lemma 5.2's updates of A and B with its constants written out: η/k (1 − logit) A^{q−1} Σ_p α^q (1 − min{ε/α, η̃ α^{q−2} Σ_s A_s^q})^q, ϱ scaled in.
 
     The bracket is taken as 0 where the printed one is negative (ε > β), since σ̃' is 0 there.
@@ -96,38 +124,50 @@ def lemma_5_2(spec: PatchRecursion, state: co.Coefficients, data: co.Latents, re
         total = own.pow(q).sum(-1)
         lowered = (spec.step_size * scale * amplitude ** (q - 2) * total).clamp(max=spec.eps / amplitude)
         growth = count * amplitude**q * (1 - lowered).clamp(min=0) ** q
-        steps.append(spec.learning_rate / len(data.y) * (residual * growth)[..., None] * scale * own.pow(q - 1))
+        steps.append(
+            spec.learning_rate / len(data.y) * (residual * growth)[..., None] * scale * own.pow(q - 1)
+        )
     return steps[0], steps[1]
 
 
 def _approximation(spec: PatchRecursion, state: co.Coefficients, data: co.Latents) -> dict[str, Tensor]:
-    """Ratio of Lemma 5.2's step to the exact one for the largest A and the largest B of each class, and whether all neurons are polynomial."""
+    """Lemma 5.2's step and the exact one for the largest A and B of each class; whether all neurons are polynomial."""
     clip = co.CoefficientClip(spec.eps, spec.step_size)
     x = co.perturb(spec.net, state, data, clip)
     seen = co.adversarial_pass(spec.net, state, data, x)
     residual = 1 - torch.diagonal(torch.softmax(seen.outputs, -1), dim1=-2, dim2=-1)
     exact = co.adversarial_velocity(spec.net, data, clip)(state)
-    ratios = {}
-    for name, guess, true, now in zip("AB", lemma_5_2(spec, state, data, residual), (exact.u, exact.v), (state.u, state.v), strict=True):
-        lead = own_correlations(now).argmax(-1, keepdim=True)
-        real = spec.learning_rate * own_correlations(true).gather(-1, lead)[..., 0]
-        ratios[f"approximation_{name}"] = guess.gather(-1, lead)[..., 0]
-        ratios[f"exact_{name}"] = real
-    top = data.amplitude.max() * torch.maximum(own_correlations(state.u).amax((-2, -1)), own_correlations(state.v).amax((-2, -1)))
-    return {**ratios, "polynomial": (top <= spec.net.rho).double()}
+    guesses, true, now = lemma_5_2(spec, state, data, residual), (exact.u, exact.v), (state.u, state.v)
+    steps: dict[str, Tensor] = {}
+    for names, guess, velocity, part in zip(APPROXIMATIONS.values(), guesses, true, now, strict=True):
+        lead = own_correlations(part).argmax(-1, keepdim=True)
+        steps[names[0]] = guess.gather(-1, lead)[..., 0]
+        steps[names[1]] = spec.learning_rate * own_correlations(velocity).gather(-1, lead)[..., 0]
+    top = data.amplitude.max() * torch.maximum(
+        own_correlations(state.u).amax((-2, -1)), own_correlations(state.v).amax((-2, -1))
+    )
+    return steps | {BothRoutes.polynomial: (top <= spec.net.rho).double()}
 
 
-def _arm(spec: PatchRecursion, folder: Folder, adversarial: bool) -> None:
+def run_arm(spec: PatchRecursion, folder: Folder, arm: Arm) -> Recording[Both]:
+    """One arm by both routes, all seeds at once."""
     u, v = spec.law.features()
     batch = spec.law.population()
     data = co.latents(batch, spec.law.k)
     runs = len(spec.seeds)
-    w0 = torch.stack([spec.net.replace(sigma_0=spec.law.d**-0.5).init(spec.law.k, spec.law.d, stream(seed, "init")) for seed in spec.seeds])
+    w0 = torch.stack(
+        [
+            spec.net.replace(sigma_0=spec.law.d**-0.5).init(spec.law.k, spec.law.d, stream(seed, "init"))
+            for seed in spec.seeds
+        ]
+    )
     x, y = batch.x.expand(runs, -1, -1, -1), batch.y.expand(runs, -1)
-    if adversarial:
+    if arm == "adversarial":
         ascent = Ascent(clip="coefficient", eps=spec.eps, step_size=spec.step_size)
         directions = Directions(torch.cat([u, v]), w0)
-        descent = training_step(spec.net, x, y, spec.learning_rate, lambda net, a, b: ascent.perturb(net, a, b, directions))
+        descent = training_step(
+            spec.net, x, y, spec.learning_rate, lambda net, a, b: ascent.perturb(net, a, b, directions)
+        )
         velocity = co.adversarial_velocity(spec.net, data, co.CoefficientClip(spec.eps, spec.step_size))
     else:
         descent = training_step(spec.net, x, y, spec.learning_rate)
@@ -138,30 +178,29 @@ def _arm(spec: PatchRecursion, folder: Folder, adversarial: bool) -> None:
         c = state.recursion()
         gap = (co.reconstruct(c, u, v, state.w0) - state.w).abs().flatten(-3).amax(-1)
         row: dict[str, Tensor | float] = {
-            "gap": gap,
-            "size": state.w.abs().flatten(-3).amax(-1),
-            "u": own_correlations(c.u).amax(-1),
-            "v": own_correlations(c.v).amax(-1),
-            "C": cross_correlations(c.u),
-            "D": cross_correlations(c.v),
+            BothRoutes.gap: gap,
+            BothRoutes.size: state.w.abs().flatten(-3).amax(-1),
+            BothRoutes.u: own_correlations(c.u).amax(-1),
+            BothRoutes.v: own_correlations(c.v).amax(-1),
+            BothRoutes.C: cross_correlations(c.u),
+            BothRoutes.D: cross_correlations(c.v),
         }
-        return row | (_approximation(spec, c, data) if adversarial else {})
+        return row | (_approximation(spec, c, data) if arm == "adversarial" else {})
 
-    name = "adversarial" if adversarial else "standard"
     step = side_by_side(descent, co.descent(velocity, spec.learning_rate))
     both = Both(w0.clone(), w0, *start)
-    trajectory(step, both, spec.steps, look, spec.every, runs=by_seed(spec.seeds), keep=folder.part(name))
+    part = folder.part(DYNAMICS, arm=arm)
+    return trajectory(step, both, spec.steps, look, spec.every, runs=by_seed(spec.seeds), keep=part)
 
 
 def run(spec: PatchRecursion, folder: Folder) -> Json:
     """Standard training, then adversarial training with the coefficient clip, each by both routes."""
+    folder.conditions(spec.law.check(PatchSetting(spec.eps)))
     summary: Json = {}
-    for adversarial in (False, True):
-        name = "adversarial" if adversarial else "standard"
-        _arm(spec, folder, adversarial)
-        saved = folder.part(name).load()
-        assert saved is not None
-        summary[name] = {"gap": max(row["gap"] for row in saved.rows), "steps": spec.steps, **saved.notes}
+    for arm in ARMS:
+        done = run_arm(spec, folder, arm)
+        lost = {"diverged": done.diverged, "how": done.how} if done.diverged else {}
+        summary[arm] = {"gap": max(row[BothRoutes.gap] for row in done.rows), "steps": spec.steps, **lost}
     return summary
 
 
@@ -173,5 +212,7 @@ EXPERIMENTS = (
         spec=PatchRecursion,
         run=run,
         takes={"quick": "3 s", "cpu": "15 s", "paper": "3 min"},
+        revision=2,
+        columns={DYNAMICS: BothRoutes},
     ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -17,21 +18,94 @@ from scipy import integrate
 from scipy import stats as sps
 from torch import Tensor
 
+from featscope.core.columns import Columns, column
 from featscope.core.errors import require
 from featscope.core.rules import CONSTANT
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.patch_observables import cross_correlations, own_correlations
-from featscope.dynamics.trajectory import Step, trajectory
+from featscope.dynamics.trajectory import Labels, Step, trajectory
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
-from featscope.laws.patches import PatchLaw, both_kinds
+from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
+from featscope.papers.at import printed
+from featscope.papers.at.patch_columns import Trained
+
+CURVES, EVENTS, INITIAL, POWER = "curves", "events", "initial", "power"
+
+
+class Curves(Trained):
+    """One row for each arm, dimension, seed and recorded step."""
+
+    arm = column("standard, or the reading of the clip")
+    d = column("the dimension of a patch")
+    time = column("η times steps, in the small-step limit")
+    F = column("F_y of each class, at the clean or at the perturbed points")
+    C_max = column("largest ⟨w_ir, u_j⟩ over i ≠ j and r")
+    D_max = column("largest ⟨w_ir, v_j⟩ over i ≠ j and r")
+
+
+class Events(Columns):
+    """One row for each arm, dimension, seed, class and event."""
+
+    arm = column("standard, or the reading of the clip")
+    d = column("the dimension of a patch")
+    seed = column("the seed of the initial weights")
+    label = column("the class", "class")
+    event = column("the number of a StandardEvent or an AttackedEvent")
+    happened = column("whether it happened before the run ended")
+    time = column("when; −1 if it did not")
+    A = column("max_r ⟨w_ir, u_i⟩ then; −1 if it did not happen")
+    B = column("max_r ⟨w_ir, v_i⟩ then; −1 if it did not happen")
+
+
+class Initial(Columns):
+    """One row for each width, dimension and seed: max_r⟨w_r(0), f⟩."""
+
+    m = column("neurons of a class")
+    d = column("the dimension of a patch")
+    seed = column("the seed of the draw")
+    largest = column("the largest of m draws of N(0, 1/d)")
+    exact = column("its exact mean")
+
+
+class Power(Columns):
+    """One row for each q, S and y0 of the tensor power method."""
+
+    q = column("the power q of the activation")
+    S = column("the ratio S of the two growth rates")
+    y0 = column("where the sequence that is behind starts")
+    x0 = column("where the other starts")
+    gap = column("the relative lead of x0")
+    growth = column("y ÷ y0 when x reaches 1")
+
 
 Arm = Literal["standard", "features-only", "two-sided", "as-printed"]
 #: the adversarial readings of Lemma D.17's clip: (two-sided, features only)
-CLIPS: dict[str, tuple[bool, bool]] = {"features-only": (True, True), "two-sided": (True, False), "as-printed": (False, False)}
+CLIPS: dict[str, tuple[bool, bool]] = {
+    "features-only": (True, True),
+    "two-sided": (True, False),
+    "as-printed": (False, False),
+}
 NOT_YET = -1.0
+
+
+class StandardEvent(IntEnum):
+    """What is waited for under standard training (Lemmas D.9 and D.10)."""
+
+    NON_ROBUST_ARRIVES = 0
+    OUTPUT_GROWS = 1
+
+
+class AttackedEvent(IntEnum):
+    """What is waited for under adversarial training (Lemmas D.23 to D.25)."""
+
+    ATTACK_CANCELS = 0
+    ROBUST_ARRIVES = 1
+    OUTPUT_GROWS = 2
+
+
 #: events are looked for every so many small steps: each moves a coefficient by at most 2 %, so values at events are good to a few per cent
 LOOK = 4
 
@@ -40,20 +114,27 @@ class PatchScaling(Spec):
     """B.3's scaling in d: σ0 = 1/√d and η̃ = d^{c0}, with α, β, ε, P and ϱ as in Figure 3."""
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "quick": {"seeds": [0, 1], "dimensions": [100, 10000, 1000000], "steps": 1500, "power_starts": [1e-2, 1e-3, 1e-4]},
+        "quick": {
+            "seeds": [0, 1],
+            "dimensions": [100, 10000, 1000000],
+            "steps": 1500,
+            "power_starts": [1e-2, 1e-3, 1e-4],
+        },
         "paper": {"seeds": list(range(100)), "relative": 0.01, "steps": 12000},
     }
 
     seeds: tuple[int, ...] = tuple(range(12))
     law: PatchLaw = PatchLaw(sigma_n=0.0)
     net: PatchNetSpec = PatchNetSpec(width=10)
-    eps: float = Field(default=1.2, gt=0)
+    eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
     c0: float = Field(default=0.5, gt=0, lt=1)
     dimensions: tuple[int, ...] = tuple(10**i for i in range(2, 10))
     arms: tuple[Arm, ...] = ("standard", "features-only", "two-sided", "as-printed")
     relative: float = Field(default=0.02, gt=0, le=0.2)
     steps: int = Field(default=4000, ge=1)
-    horizon_power: float = Field(default=2.0, gt=0, description="every run ends at time d^this, if its steps last so long")
+    horizon_power: float = Field(
+        default=2.0, gt=0, description="every run ends at time d^this, if its steps last so long"
+    )
     every: int = Field(default=50, ge=1)
     widths: tuple[int, ...] = (10, 30, 100, 1000, 10000, 100000)
     dtype: Literal["float64"] = "float64"
@@ -67,8 +148,18 @@ class PatchScaling(Spec):
     @field_validator("dimensions")
     @classmethod
     def _enough(cls, dimensions: tuple[int, ...]) -> tuple[int, ...]:
-        require(len(set(dimensions)) >= 3, "an exponent needs at least three dimensions", f"{dimensions}", "add more")
-        require(max(dimensions) <= 10**15, "dimensions must be at most 10¹⁵", f"{max(dimensions)}", "float64 ends there")
+        require(
+            len(set(dimensions)) >= 3,
+            "an exponent needs at least three dimensions",
+            f"{dimensions}",
+            "add more",
+        )
+        require(
+            max(dimensions) <= 10**15,
+            "dimensions must be at most 10¹⁵",
+            f"{max(dimensions)}",
+            "float64 ends there",
+        )
         return dimensions
 
 
@@ -113,7 +204,9 @@ class Setting(NamedTuple):
         """
         rho, q = self.spec.net.rho, self.spec.net.q
         a, b = own_correlations(c.u), own_correlations(c.v)
-        amplitude = {kind: self.data.amplitude[:, self.data.robust[0] == kind][:, 0] for kind in (True, False)}
+        amplitude = {
+            kind: self.data.amplitude[:, self.data.robust[0] == kind][:, 0] for kind in (True, False)
+        }
         logs = self.dims.log()[:, None]
         grown = self.outputs(c) >= logs
         if self.clip is None:
@@ -134,6 +227,11 @@ def setting(spec: PatchScaling, arm: Arm) -> Setting:
     return Setting(spec, data, dims, clip, co.adversarial_velocity(spec.net, data, clip))
 
 
+def events_of(arm: Arm) -> type[StandardEvent] | type[AttackedEvent]:
+    """The events of an arm, in the order of `Setting.reached`."""
+    return StandardEvent if arm == "standard" else AttackedEvent
+
+
 def start(spec: PatchScaling, arm: Arm) -> Watched:
     """Initial coefficients in law; the same draws for every arm."""
     needs_gram = arm in ("two-sided", "as-printed")
@@ -143,7 +241,7 @@ def start(spec: PatchScaling, arm: Arm) -> Watched:
         for seed in spec.seeds
     ]
     c = co.Coefficients(*(torch.cat(p) for p in zip(*parts, strict=True)))
-    events = torch.full((len(c.time), 2 if arm == "standard" else 3, spec.law.k, 3), NOT_YET, dtype=torch.float64)
+    events = torch.full((len(c.time), len(events_of(arm)), spec.law.k, 3), NOT_YET, dtype=torch.float64)
     return Watched(*c, events)
 
 
@@ -155,7 +253,12 @@ def watch(place: Setting, step: Step[co.Coefficients]) -> Step[Watched]:
         if (t + 1) % LOOK:
             return Watched(*c, state.events)
         now = torch.stack(
-            [c.time[:, None].expand(-1, place.data.classes), own_correlations(c.u).amax(-1), own_correlations(c.v).amax(-1)], -1
+            [
+                c.time[:, None].expand(-1, place.data.classes),
+                own_correlations(c.u).amax(-1),
+                own_correlations(c.v).amax(-1),
+            ],
+            -1,
         )
         new = place.reached(c) & (state.events[..., 0] == NOT_YET)
         return Watched(*c, torch.where(new[..., None], now[:, None], state.events))
@@ -163,45 +266,59 @@ def watch(place: Setting, step: Step[co.Coefficients]) -> Step[Watched]:
     return watched
 
 
-def run_arm(spec: PatchScaling, folder: Folder, arm: Arm) -> None:
-    """Run one arm over all dimensions and seeds, and save curves and events."""
+def labels(spec: PatchScaling) -> list[Labels]:
+    """The runs of one batch, in the order of `setting` and `start`."""
+    return [{Curves.d: d, Curves.seed: seed} for d in spec.dimensions for seed in spec.seeds]
+
+
+def run_arm(spec: PatchScaling, folder: Folder, arm: Arm) -> Rows:
+    """Run one arm over all dimensions and seeds, save curves and events, and return the events."""
     place = setting(spec, arm)
     horizon = place.dims**spec.horizon_power
     step = watch(place, co.small_steps(place.velocity, spec.relative, horizon))
-    labels = list(range(len(place.dims)))
 
     def look(state: Watched, t: int) -> Mapping[str, Tensor | float]:
         c = state.coefficients()
         return {
-            "d": place.dims,
-            "time": c.time,
-            "u": own_correlations(c.u).amax(-1),
-            "v": own_correlations(c.v).amax(-1),
-            "F": place.outputs(c),
-            "C_max": cross_correlations(c.u).amax(-1),
-            "D_max": cross_correlations(c.v).amax(-1),
+            Curves.time: c.time,
+            Curves.u: own_correlations(c.u).amax(-1),
+            Curves.v: own_correlations(c.v).amax(-1),
+            Curves.F: place.outputs(c),
+            Curves.C_max: cross_correlations(c.u).amax(-1),
+            Curves.D_max: cross_correlations(c.v).amax(-1),
         }
 
     def all_done(state: Watched, t: int) -> bool:
         return bool((state.time >= horizon).all())
 
     record = trajectory(
-        step, start(spec, arm), spec.steps, look, spec.every, runs=labels, keep=folder.part(arm), stop=all_done, clocks=("time", "events")
+        step,
+        start(spec, arm),
+        spec.steps,
+        look,
+        spec.every,
+        runs=labels(spec),
+        keep=folder.part(CURVES, arm=arm),
+        stop=all_done,
+        clocks=("time", "events"),
     )
     record.healthy(arm, "lower relative")
-    folder.add(f"{arm}-events", event_rows(spec, place, record.state))
+    events = event_rows(spec, record.state)
+    folder.add(EVENTS, events, arm=arm)
+    return events
 
 
-def event_rows(spec: PatchScaling, place: Setting, state: Watched) -> Rows:
-    """One row for each run, class and event that happened, with the values then."""
+def event_rows(spec: PatchScaling, state: Watched) -> Rows:
+    """One row for each run, class and event, with the values then."""
     rows: Rows = []
-    per = len(spec.seeds)
-    for index, d in enumerate(place.dims.tolist()):
+    for index, run_labels in enumerate(labels(spec)):
         for label in range(spec.law.k):
             for event in range(state.events.shape[1]):
                 when, a, b = state.events[index, event, label].tolist()
-                row = {"d": d, "run": spec.seeds[index % per], "class": label, "event": event, "happened": when != NOT_YET}
-                rows.append({**row, "time": when, "A": a, "B": b})
+                which = {**run_labels, Events.label: label, Events.event: event}
+                rows.append(
+                    {**which, Events.happened: when != NOT_YET, Events.time: when, Events.A: a, Events.B: b}
+                )
     return rows
 
 
@@ -213,7 +330,8 @@ def initial_rows(spec: PatchScaling) -> Rows:
         for d in spec.dimensions:
             for seed in spec.seeds:
                 draw = d**-0.5 * torch.randn(m, generator=stream(seed, "largest", m, d), dtype=torch.float64)
-                rows.append({"m": m, "d": d, "run": seed, "largest": float(draw.max()), "exact": exact / math.sqrt(d)})
+                row: dict[str, Any] = {Initial.m: m, Initial.d: d, Initial.seed: seed}
+                rows.append({**row, Initial.largest: float(draw.max()), Initial.exact: exact / math.sqrt(d)})
     return rows
 
 
@@ -235,8 +353,9 @@ def power_rows(spec: PatchScaling) -> Rows:
     for q in (3, 4, 5):
         x0 = y0 * ratio ** (1 / (q - 2)) * (1 + gap)
         growth = power_run(x0, y0, ratio, q, spec.relative / 4) / y0
-        columns = zip(ratio.tolist(), y0.tolist(), x0.tolist(), gap.tolist(), growth.tolist(), strict=True)
-        rows += [{"q": q, "S": s, "y0": y, "x0": x, "gap": g, "growth": r} for s, y, x, g, r in columns]
+        names = (Power.S, Power.y0, Power.x0, Power.gap, Power.growth)
+        cells = zip(*(values.tolist() for values in (ratio, y0, x0, gap, growth)), strict=True)
+        rows += [{Power.q: q, **dict(zip(names, cell, strict=True))} for cell in cells]
     return rows
 
 
@@ -252,30 +371,23 @@ def power_run(x0: Tensor, y0: Tensor, ratio: Tensor, q: int, relative: float, ta
 
 def run(spec: PatchScaling, folder: Folder) -> Json:
     """All arms, the initial maxima, and the tensor power grid."""
-    for arm in spec.arms:
-        run_arm(spec, folder, arm)
-    folder.add("initial", initial_rows(spec))
-    folder.add("power", power_rows(spec))
-    return {arm: _medians(folder, arm) for arm in spec.arms}
+    # The data are noiseless at every d, so d ≫ 2k alone depends on it, and is hardest at the smallest.
+    folder.conditions(spec.law.replace(d=min(spec.dimensions)).check(PatchSetting(spec.eps)))
+    summary: Json = {arm: _medians(run_arm(spec, folder, arm)) for arm in spec.arms}
+    folder.add(INITIAL, initial_rows(spec))
+    folder.add(POWER, power_rows(spec))
+    return summary
 
 
-def _medians(folder: Folder, arm: str) -> Json:
+def _medians(events: Rows) -> Json:
     """For each event and dimension: how often it happened, and the medians of A and B then."""
-    saved = folder.part(f"{arm}-events").load()
-    assert saved is not None
-    table: Json = {}
-    for row in saved.rows:
-        table.setdefault(f"event {row['event']}", {}).setdefault(f"d={row['d']:.0f}", []).append(row)
-    return {
-        event: {
-            d: {
-                "share": sum(r["happened"] for r in rows) / len(rows),
-                **{c: float(np.median([r[c] for r in rows if r["happened"]])) for c in ("A", "B") if any(r["happened"] for r in rows)},
-            }
-            for d, rows in by_d.items()
-        }
-        for event, by_d in table.items()
-    }
+    found: Json = {}
+    for event, d in dict.fromkeys((row[Events.event], row[Events.d]) for row in events):
+        rows = [row for row in events if (row[Events.event], row[Events.d]) == (event, d)]
+        there = [row for row in rows if row[Events.happened]]
+        medians = {str(c): float(np.median([row[c] for row in there])) for c in (Events.A, Events.B) if there}
+        found.setdefault(f"event {event}", {})[f"d={d}"] = {"share": len(there) / len(rows), **medians}
+    return found
 
 
 EXPERIMENTS = (
@@ -286,5 +398,7 @@ EXPERIMENTS = (
         spec=PatchScaling,
         run=run,
         takes={"quick": "5 s", "cpu": "1 min", "paper": "20 min"},
+        revision=2,
+        columns={CURVES: Curves, EVENTS: Events, INITIAL: Initial, POWER: Power},
     ),
 )
