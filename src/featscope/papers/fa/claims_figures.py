@@ -26,7 +26,7 @@ from featscope.core.rules import CONSTANT
 from featscope.experiments.run import Run
 from featscope.papers.fa.clusters_ablations import AblationSpec, SweptHeatMap, sweeps
 from featscope.papers.fa.clusters_figures import Attacks, Curve, Fig3BySeed, HeatMaps, PointRadii
-from featscope.papers.fa.printed import FIGURE_3, FIGURE_3_PRECISION
+from featscope.papers.fa.printed import FIGURE_3_LEFT, FIGURE_3_LEFT_PRECISION
 from featscope.papers.fa.runs import ABLATIONS, FIG2, FIG3, certified, claim, seeds
 
 #: network → columns of the least wanted and the largest unwanted cosine
@@ -75,7 +75,7 @@ def _halves(run: Run) -> dict[str, float]:
     """The radius of one half on each of our curves, and on the published ones."""
     found = curves(run)
     ours = {name: half_radius(found[Curve.radius].to_list(), found[name].to_list()) for name in Attacks.all()}
-    return ours | {f"{net}_published": half_radius(*printed) for net, printed in FIGURE_3.items()}
+    return ours | {f"{net}_published": half_radius(*printed) for net, printed in FIGURE_3_LEFT.items()}
 
 
 def _published(net: str, ours: Column) -> Judge:
@@ -85,9 +85,9 @@ def _published(net: str, ours: Column) -> Judge:
         shift = found[ours] - found[f"{net}_published"]
         right = "ours lies right of the published curve, which no attack on this network can reach: "
         note = right + "it is below the exact (certified) one"
-        far = shift > FIGURE_3_PRECISION
+        far = shift > FIGURE_3_LEFT_PRECISION
         return exactly(
-            abs(shift), FIGURE_3_PRECISION, shift=shift, half_radii=found, note=note if far else ""
+            abs(shift), FIGURE_3_LEFT_PRECISION, shift=shift, half_radii=found, note=note if far else ""
         )
 
     return judge

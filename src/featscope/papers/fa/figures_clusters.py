@@ -23,7 +23,7 @@ from featscope.papers.fa.clusters_built import BiasedRow, BuiltSpec
 from featscope.papers.fa.clusters_figures import Curve
 from featscope.papers.fa.clusters_regimes import BinaryFlow, RegimeSpec
 from featscope.papers.fa.clusters_scaling import Swept
-from featscope.papers.fa.printed import FIGURE_3
+from featscope.papers.fa.printed import FIGURE_3_LEFT
 from featscope.papers.fa.runs import along
 from featscope.plots.style import ATTACKED, CERTIFIED, CLEAN, GREY, NON_ROBUST, ROBUST, finish, panels
 
@@ -93,7 +93,7 @@ def fig3(run: Run) -> Figure:
     )
     for key, color, style, label in lines:
         ax.plot(found[Curve.radius], 100 * found[key].to_numpy(), color=color, linestyle=style, label=label)
-    for (radii, values), color in zip(FIGURE_3.values(), (NON_ROBUST, ROBUST), strict=True):
+    for (radii, values), color in zip(FIGURE_3_LEFT.values(), (NON_ROBUST, ROBUST), strict=True):
         ax.plot(radii, 100 * np.asarray(values), "x", color=color, markersize=5)
     ax.plot([], [], "x", color=GREY, label="published, read off the plot")
     finish(ax, "Robust accuracy against the ℓ2 radius", "radius", "robust test accuracy (%)")

@@ -15,12 +15,12 @@ class PrintedCurve(NamedTuple):
 
 
 #: network → its curve
-FIGURE_3 = {
+FIGURE_3_LEFT = {
     "binary": PrintedCurve((12.0, 14.0, 16.0, 18.0), (1.0, 0.91, 0.31, 0.02)),
     "fine": PrintedCurve((34.0, 36.0, 38.0, 40.0, 42.0, 44.0), (1.0, 0.87, 0.35, 0.14, 0.04, 0.0)),
 }
 #: a curve read off that plot is good to this much in radius
-FIGURE_3_PRECISION = 1.0
+FIGURE_3_LEFT_PRECISION = 1.0
 
 # --- constants of Lemmas B.7, B.24 (2-class) and C.10, C.24 (k-class, where each is multiplied by k²)
 
