@@ -12,3 +12,20 @@ CONSTANT = 3.0
 BEND = 0.1
 #: a network has learned its task if it is at least this share of the way from chance to perfect (the rule for Θ)
 LEARNED = 1 / CONSTANT
+
+# --- real images
+
+#: networks are comparable to a paper's if they reach this share of its printed accuracies
+PRINTED_SHARE_REACHED = 0.9
+#: a reconstructed set holds a network's features if the network that it was made from reads this share of it …
+OWN_SET_READ = 0.9
+#: … and the mean relative feature error is at most this
+FEATURE_ERROR = 0.2
+#: FA's E.1 (Figure 9) calls features with this cosine nearly orthogonal, and no larger one
+NEARLY_ORTHOGONAL = 0.09
+#: a head on embeddings has learned when its test accuracy is at least this part of the way from chance to 1
+HEAD_LEARNED = 0.5
+#: what a constant gradient gives for the loss change when the radius doubles
+LINEAR_GROWTH = 2.0
+#: a rate in N that has not fallen to this from N = 1 on promises nothing about N samples
+RATE_FALLEN = 0.5
