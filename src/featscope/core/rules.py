@@ -29,3 +29,5 @@ HEAD_LEARNED = 0.5
 LINEAR_GROWTH = 2.0
 #: a rate in N that has not fallen to this from N = 1 on promises nothing about N samples
 RATE_FALLEN = 0.5
+#: a stored distance and the same recomputed from the pair of images that attains it
+RECOMPUTED = 1e-12

@@ -20,7 +20,14 @@ from featscope.core.store import Folder, Json, Rows, StoredRun, digest
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trained, TrainingSpec, place
 from featscope.dynamics.schedules import Ramp, Schedule
-from featscope.experiments.image_training import RESNET, STANDARD, Epochs, ImageTraining, data_hashes, trainer_of
+from featscope.experiments.image_training import (
+    RESNET,
+    STANDARD,
+    Epochs,
+    ImageTraining,
+    data_hashes,
+    trainer_of,
+)
 from featscope.experiments.spec import Experiment, Request
 from featscope.nets.classifier import ImageClassifier
 
@@ -36,7 +43,9 @@ ADVERSARIAL = TrainingSpec(
 #: the same for CIFAR-10 on 5000 images: a narrow stand-in for AT's WideResNet-34-10, at its radius
 CIFAR_NET = RESNET.replace(channels=3, side=32)
 CIFAR_STANDARD = STANDARD.replace(epochs=10, attack=AttackSpec(eps=8 / 255))
-CIFAR_ADVERSARIAL = ADVERSARIAL.replace(epochs=10, attack=AttackSpec(eps=8 / 255, steps=5, ramp=Ramp(epochs=3)))
+CIFAR_ADVERSARIAL = ADVERSARIAL.replace(
+    epochs=10, attack=AttackSpec(eps=8 / 255, steps=5, ramp=Ramp(epochs=3))
+)
 
 
 class ImageNetwork(ImageTraining):
@@ -128,7 +137,8 @@ class Network:
     def _place(self, part: str, prefix: str, **labels: int) -> ImageClassifier:
         net = self.spec.net.build(stream(self.seed, "init"))
         weights, buffers = (
-            self.run.tensor(part, f"{prefix}{name}", seed=self.seed, **labels) for name in ("weights", "buffers")
+            self.run.tensor(part, f"{prefix}{name}", seed=self.seed, **labels)
+            for name in ("weights", "buffers")
         )
         place(net, weights, buffers)
         return net.eval()
@@ -161,9 +171,13 @@ def both_needed(spec: ImageNetwork, adversarial: TrainingSpec, seeds: Sequence[i
     return networks_needed((s, seed) for s in methods(spec, adversarial).values() for seed in seeds)
 
 
-def both(spec: ImageNetwork, adversarial: TrainingSpec, seeds: Sequence[int], folder: Folder) -> dict[str, list[Network]]:
+def both(
+    spec: ImageNetwork, adversarial: TrainingSpec, seeds: Sequence[int], folder: Folder
+) -> dict[str, list[Network]]:
     """The networks of both trainings, a list over seeds each."""
-    return {name: [trained(s, seed, folder) for seed in seeds] for name, s in methods(spec, adversarial).items()}
+    return {
+        name: [trained(s, seed, folder) for seed in seeds] for name, s in methods(spec, adversarial).items()
+    }
 
 
 EXPERIMENT = Experiment(
