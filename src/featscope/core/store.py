@@ -130,7 +130,8 @@ def _write_data(folder: Path, rows: pl.DataFrame, tensors: Mapping[str, Tensor])
 def _read_rows(folder: Path) -> pl.DataFrame:
     path = folder / "rows.parquet"
     try:
-        return pl.read_parquet(path)
+        # The names of parts have brackets, which are no pattern.
+        return pl.read_parquet(path, glob=False)
     except (*_GONE, pl.exceptions.PolarsError) as error:
         raise _damaged(path, error) from None
 
