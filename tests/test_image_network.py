@@ -98,7 +98,7 @@ def test_a_run_that_another_process_makes_is_waited_for(tmp_path):
     other.start()
     assert ready.wait(60)
     store = Store(tmp_path)
-    with pytest.raises(FeatscopeError, match="another process"), store.write({"experiment": "x"}, Silent()):
+    with pytest.raises(FeatscopeError, match="another process"), store.write({"experiment": "x"}, Silent(), wait=False):
         pass
     found = []
 

@@ -8,16 +8,19 @@ SMALL = 0.05
 SAME = 1e-9
 #: O(f) and Θ(f) at one finite setting: the ratio to f is at most this (and at least its inverse).
 CONSTANT = 3.0
-#: an exponent fitted over a finite sweep may miss its prediction by this much, because logarithms bend the line.
+#: an exponent fitted over a finite sweep may miss its prediction by this much, because logarithms bend the
+#: line.
 BEND = 0.1
-#: a network has learned its task if it is at least this share of the way from chance to perfect (the rule for Θ)
+#: a network has learned its task if it is at least this share of the way from chance to perfect (the rule for
+#: Θ)
 LEARNED = 1 / CONSTANT
 
 # --- real images
 
 #: networks are comparable to a paper's if they reach this share of its printed accuracies
 PRINTED_SHARE_REACHED = 0.9
-#: a reconstructed set holds a network's features if the network that it was made from reads this share of it …
+#: a reconstructed set holds a network's features if the network that it was made from reads this share of it
+#: …
 OWN_SET_READ = 0.9
 #: … and the mean relative feature error is at most this
 FEATURE_ERROR = 0.2

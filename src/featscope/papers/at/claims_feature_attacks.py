@@ -1,6 +1,7 @@
 """AT-T2 (Table 2): targeted attacks through robust and non-robust features.
 
-What is compared is paired by seed, and the interval is Student's over seeds. The rules are in docs/images-at.md.
+What is compared is paired by seed, and the interval is Student's over seeds. The rules are in docs/images-
+at.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Claims about real images: AT-T1 (Table 1) and AT-F4 (Figures 4 and 5).
 
-The paper's three statements — standard training learns non-robust features rather than robust ones; adversarial training
-suppresses the non-robust and strengthens the robust ones — are differences of feature learning accuracies over paired
-seeds. The rules were fixed before any feature accuracy of the `cpu` profile was seen.
+The paper's three statements — standard training learns non-robust features rather than robust ones;
+adversarial training suppresses the non-robust and strengthens the robust ones — are differences of feature
+learning accuracies over paired seeds. The rules were fixed before any feature accuracy of the `cpu` profile
+was seen.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from featscope.papers.at.image_features import (
 from featscope.papers.at.printed import TABLE_1, Accuracies
 
 FEATURES = Need("image-features")
-#: other inversions of the same networks, whose robust accuracy is counted in the run above; fewer images, because they
-#: only ask whether the inversion decides
+#: other inversions of the same networks, whose robust accuracy is counted in the run above; fewer images,
+#: because they only ask whether the inversion decides
 _FEWER = {"images": 50, "attacked": 0}
 STARTS = {
     start: Need("image-features", {**_FEWER, "inversion.start": start})

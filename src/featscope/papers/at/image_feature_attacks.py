@@ -1,10 +1,10 @@
 """`image-feature-attacks` (AT A.2, Table 2): targeted attacks through the features of a network.
 
-NRF-PGD uses those of a standard network, RF-PGD those of an adversarially trained one. The attacks see a reference network
-and are tried on two others, one of each training, whose seed is the next in the list (the first after the last): other
-training images, other first weights. Beside the rate on them stand the rate at Δ = 0, the rate under random noise of the
-same size, the rate on the reference network's own head, and how near the features came, so that a search that failed is
-told from one that does not carry over.
+NRF-PGD uses those of a standard network, RF-PGD those of an adversarially trained one. The attacks see a
+reference network and are tried on two others, one of each training, whose seed is the next in the list (the
+first after the last): other training images, other first weights. Beside the rate on them stand the rate at Δ
+= 0, the rate under random noise of the same size, the rate on the reference network's own head, and how near
+the features came, so that a search that failed is told from one that does not carry over.
 """
 
 from __future__ import annotations
@@ -320,7 +320,7 @@ def tables(rows: Rows, seeds: Sequence[int], pairs: Sequence[tuple[int, int]]) -
     found: Json = {}
     for attack in SEARCHED:
         for column_ in columns:
-            cells = {
+            cells: dict[str, list[Any]] = {
                 f"{source}-{target}": [by_place[seed, attack, source, target].get(column_) for seed in seeds]
                 for source, target in pairs
             }

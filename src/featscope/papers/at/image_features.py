@@ -1,10 +1,10 @@
 """`image-features` (AT §6.2, A.1, Table 1, Figures 1, 4 and 5): robust and non-robust features that two trainings learn.
 
-A reference network of each training gives the reconstructed sets D̂_NR (from standard training) and D̂_R (from adversarial
-training); a *fresh* network of each training, which had no part in them, reads both sets after each of its epochs. One
-network is trained for each seed and training (`image-network`). The network of a seed makes the sets of that seed and is
-the fresh one for the seed before it, so that each serves once in either role; values of different seeds share networks
-and are not fully independent.
+A reference network of each training gives the reconstructed sets D̂_NR (from standard training) and D̂_R
+(from adversarial training); a *fresh* network of each training, which had no part in them, reads both sets
+after each of its epochs. One network is trained for each seed and training (`image-network`). The network of
+a seed makes the sets of that seed and is the fresh one for the seed before it, so that each serves once in
+either role; values of different seeds share networks and are not fully independent.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ METHODS = ("standard", "adversarial")
 #: set → the training of the network that it is reconstructed from
 SETS = {"NR": "standard", "R": "adversarial"}
 
-#: The paper gives neither optimiser nor steps. Of the step sizes .02 to .5 this one leaves the smallest feature error on an
-#: adversarially trained network (docs/images-at.md).
+#: The paper gives neither optimiser nor steps. Of the step sizes .02 to .5 this one leaves the smallest
+#: feature error on an adversarially trained network (docs/images-at.md).
 INVERSION = InversionSpec(steps=400, step_size=0.5)
 
 #: what `quick` changes in the networks
@@ -230,8 +230,8 @@ def _curve(fresh: Network, sets: Mapping[str, Inverted]) -> Rows:
     rows: Rows = []
     for epoch in fresh.epochs:
         net = fresh.at(epoch)
-        features = {FEATURE[name]: feature_accuracy(net, data).value for name, data in sets.items()}
-        place = {FeatureCurve.step: epoch, FeatureCurve.fresh: fresh.seed}
+        features: dict[str, float] = {FEATURE[name]: feature_accuracy(net, data).value for name, data in sets.items()}
+        place: dict[str, int] = {FeatureCurve.step: epoch, FeatureCurve.fresh: fresh.seed}
         rows.append({**place, FeatureCurve.clean_test: clean[epoch], **features})
     return rows
 

@@ -1,8 +1,8 @@
 """`image-inversion`: how feature accuracies depend on where inversion starts, on the layer it inverts and on the width of the networks.
 
-AT §6.2 inverts one layer from one start. Here every start × layer × width is inverted for a standard and an adversarially
-trained reference, and every cell is published: the relative feature error reached, whether the reference reads its own
-set, and what fresh networks of both trainings read in it.
+AT §6.2 inverts one layer from one start. Here every start × layer × width is inverted for a standard and an
+adversarially trained reference, and every cell is published: the relative feature error reached, whether the
+reference reads its own set, and what fresh networks of both trainings read in it.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ from featscope.dynamics.schedules import Ramp, Schedule
 from featscope.nets.networks import NetworkSpec
 
 LENET = NetworkSpec(architecture="lenet5", width=6, channels=1, side=28)
-#: PGD on MNIST at the paper's radius .1 with cyclical learning rates, as the paper says. It gives no learning rate: at a
-#: peak of .05 LeNet's units die under attack (constant outputs), at .02 with the radius ramped over two epochs it trains.
+#: PGD on MNIST at the paper's radius .1 with cyclical learning rates, as the paper says. It gives no learning
+#: rate: at a peak of .05 LeNet's units die under attack (constant outputs), at .02 with the radius ramped
+#: over two epochs it trains.
 TRAINING = TrainingSpec(
     method="adversarial",
     epochs=20,

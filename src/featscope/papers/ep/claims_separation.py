@@ -63,7 +63,8 @@ def _as_printed(dataset: str) -> Judge:
         run = runs["run"]
         cells, printed = _cells(run, dataset), _read(run, dataset, Closest.printed)
         gaps = [abs(round(cells[pair], SEPARATION_DIGITS) - printed[pair]) for pair in cells]
-        # Rounded numbers are equal or differ by at least one digit of the last place: half of it separates the two.
+        # Rounded numbers are equal or differ by at least one digit of the last place: half of it separates
+        # the two.
         return _judged(run, dataset, exactly(largest(gaps), 0.5 * 10**-SEPARATION_DIGITS, **_shown(cells)))
 
     return judge

@@ -1,8 +1,8 @@
 """`image-separation`: how far apart images of different labels are (the talk's table), and what that allows any classifier.
 
-The closest pair of different labels is found exactly over whole data sets, train against train and test against train,
-in ℓ∞. Beside it: the distance from single test images to their nearest training image of another label, and the
-matching bound on any classifier over ε.
+The closest pair of different labels is found exactly over whole data sets, train against train and test
+against train, in ℓ∞. Beside it: the distance from single test images to their nearest training image of
+another label, and the matching bound on any classifier over ε.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _closest(spec: ImageSeparation, name: str, other: str, folder: Folder) -> tu
         left = (q_pixels, queries.labels[q_index.numpy()])
     found = closest(left or right, right if left else None, lambda done, total: told.report(done, total, {}))
     pair = [int(q_index[found.left]), int(index[found.right])]
-    row = {
+    row: dict[str, Any] = {
         Closest.separation: found.distance / 255,
         Closest.bytes: found.distance,
         Closest.left: pair[0],
@@ -158,7 +158,7 @@ def _matching(spec: ImageSeparation, name: str) -> tuple[Rows, dict[str, Tensor]
     for eps in spec.radii:
         # A byte is k/255, whose rounding must not decide whether a distance of exactly 2ε counts.
         found = conflict(x, y, "Linf", eps + 1e-9)
-        cell = {Matching.bound: found.bound, Matching.share: found.share, Matching.points: len(y)}
+        cell: dict[str, Any] = {Matching.bound: found.bound, Matching.share: found.share, Matching.points: len(y)}
         rows.append({Matching.eps: eps, **cell})
     return rows, {}
 

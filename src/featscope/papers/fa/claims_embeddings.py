@@ -27,7 +27,8 @@ from featscope.papers.fa.runs import claim
 EMBEDDINGS = Need("image-embeddings")
 #: chance on the labels that a head was trained on
 _CHANCE = {"binary": 0.5, "fine": 0.1}
-#: which cosines a head should have, all of its half or its own class's: the least of them, the largest other one
+#: which cosines a head should have, all of its half or its own class's: the least of them, the largest other
+#: one
 _WANTED = {
     "binary": (HeatMap.same_min, HeatMap.same_other_max),
     "fine": (HeatMap.own_min, HeatMap.own_other_max),

@@ -1,6 +1,7 @@
 """FA-F3mc (Figure 3, middle and right): robust accuracy of networks with fine and with coarse labels.
 
-What is compared is paired by seed, and the interval is Student's over seeds. The rules are in docs/images-fa.md.
+What is compared is paired by seed, and the interval is Student's over seeds. The rules are in docs/images-
+fa.md.
 """
 
 from __future__ import annotations

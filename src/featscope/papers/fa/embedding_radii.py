@@ -1,8 +1,8 @@
 """How far test embeddings are from the boundaries of the two heads: attacked from above, certified from below (beyond the paper).
 
-The heads live in the span of their weights, so that the attack moves points there only. Radii are in units of the
-embeddings' root mean squared norm. The 2-class head has 15 neurons a class, too many for the exact radius (2^15 pieces),
-and both heads have several neurons a class, for which the certificate is a Lipschitz bound.
+The heads live in the span of their weights, so that the attack moves points there only. Radii are in units of
+the embeddings' root mean squared norm. The 2-class head has 15 neurons a class, too many for the exact radius
+(2^15 pieces), and both heads have several neurons a class, for which the certificate is a Lipschitz bound.
 """
 
 from __future__ import annotations

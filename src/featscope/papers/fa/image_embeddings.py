@@ -1,14 +1,16 @@
 """`image-embeddings`: FA's Figures 2 (c, d) and 10 — what the two-layer network learns on embeddings of real images.
 
-The paper embeds CIFAR-10 with CLIP ViT-B/32 and trains F = (f_1, …, f_K), f_j(z) = (1/h) Σ_r ReLU⟨w_{j,r}, z⟩, 30 neurons
-in all: K = 2, h = 15 with the labels "first five classes against last five", and K = 10, h = 3 with all labels, read out
-as in §4.2. Figure 2 shows the cosine of each feature μ_i with each equivalent weight: the mean of a class's three weights,
-and for the 2-class network of three weights at a time. Figure 10 shows the cosines of the embeddings themselves, 100 a class.
+The paper embeds CIFAR-10 with CLIP ViT-B/32 and trains F = (f_1, …, f_K), f_j(z) = (1/h) Σ_r ReLU⟨w_{j,r},
+z⟩, 30 neurons in all: K = 2, h = 15 with the labels "first five classes against last five", and K = 10, h = 3
+with all labels, read out as in §4.2. Figure 2 shows the cosine of each feature μ_i with each equivalent
+weight: the mean of a class's three weights, and for the 2-class network of three weights at a time. Figure 10
+shows the cosines of the embeddings themselves, 100 a class.
 
-What the paper leaves open, and what is done here: μ_i is the mean embedding of class i. Embeddings are taken as the
-encoder gives them (`raw`) and with the mean of the training embeddings subtracted (`centred`). Learning rate, initial
-weights and steps are those of §6.1 (η = .001, σ_w = 1e-5, T = 100), on embeddings scaled by one number to §6.1's mean
-squared norm 2d = 6144, which is the same as scaling η and σ_w; training then goes on (`long`).
+What the paper leaves open, and what is done here: μ_i is the mean embedding of class i. Embeddings are taken
+as the encoder gives them (`raw`) and with the mean of the training embeddings subtracted (`centred`).
+Learning rate, initial weights and steps are those of §6.1 (η = .001, σ_w = 1e-5, T = 100), on embeddings
+scaled by one number to §6.1's mean squared norm 2d = 6144, which is the same as scaling η and σ_w; training
+then goes on (`long`).
 """
 
 from __future__ import annotations
@@ -266,7 +268,8 @@ def blocks(values: Tensor, signs: Tensor) -> dict[str, float]:
         "contrast_own": means["own"] - means["half"],
         **{f"same_{key}": value for key, value in summarise_cosines(values, same).items()},
         **{f"own_{key}": value for key, value in summarise_cosines(values, own).items()},
-        # the paper's words for (c): same-class cosines are uniformly larger than cross-class ones, signs and all
+        # the paper's words for (c): same-class cosines are uniformly larger than cross-class ones, signs and
+        # all
         "same_gap": float(values[same].min() - values[~same].max()),
     }
 
@@ -287,13 +290,14 @@ def train_head(
 
         def look(now: Descent, t: int, before: int = done) -> dict[str, float]:
             shown = blocks(table(task, now.w), task.signs)
-            means = {key: shown[key] for key in (HeadPath.own, HeadPath.half, HeadPath.other)}
+            means: dict[str, float] = {key: shown[key] for key in (HeadPath.own, HeadPath.half, HeadPath.other)}
             return {HeadPath.time: float(before + t), **learned(net, now.w, task), **means}
 
         part = folder.part("head", net=net, kind=kind, stage=stage, seed=seed)
         made = trajectory(step, state, steps - done, look, heads.every, keep=part)
         ended = made.healthy(part.key, "lower heads.learning_rate").state
-        # Tensors read from a file lie differently in memory, which moves the last digit of a product: copies do not.
+        # Tensors read from a file lie differently in memory, which moves the last digit of a product: copies
+        # do not.
         state = Descent(*(t.clone() for t in ended))
         found[stage], done = state.w, steps
     return found
@@ -386,9 +390,13 @@ def run_seed(
 
 
 def by_seed(rows: Sequence[Mapping[str, float]], key: str) -> Json:
-    """Mean, Student's interval and single values of a number over seeds; one seed alone has no interval."""
-    values = [float(row[key]) for row in rows]
-    return {**as_fact(mean_interval(values)), "by_seed": values}
+    """A number over seeds."""
+    return over([float(row[key]) for row in rows])
+
+
+def over(values: Sequence[float]) -> Json:
+    """Mean, Student's interval and the single values, one for each seed."""
+    return {**as_fact(mean_interval(values)), "by_seed": list(values)}
 
 
 SHOWN = (
@@ -430,8 +438,8 @@ def _median_radii(spec: ImageEmbeddings, folder: Folder, kind: Kind) -> Json:
     for net in NETS:
         parts = _rows(spec, folder, "radii", net=net, kind=kind)
         for key in (HeadRadii.attacked, HeadRadii.certified):
-            medians = [{key: float(torch.tensor([row[key] for row in rows]).median())} for rows in parts]
-            found[f"{net}_{key}"] = by_seed(medians, key)
+            medians = [float(torch.tensor([row[key] for row in rows]).median()) for rows in parts]
+            found[f"{net}_{key}"] = over(medians)
     return found
 
 

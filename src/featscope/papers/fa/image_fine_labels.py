@@ -1,9 +1,10 @@
 """`image-fine-labels` (FA §6.2, Figure 3 middle and right): do 10-class labels make a network more robust than 2-class labels?
 
-For each seed two networks that differ in their labels alone: the same images in the same order, the same first weights
-except those of the last layer. The 10-class network is read as a 2-class one, and attacked by its own loss (every iterate
-counted, or the last one only, which is standard PGD) and by the read-out's margin. On the 2-class network both objectives
-have the same normalised gradient, so its curve is that of either.
+For each seed two networks that differ in their labels alone: the same images in the same order, the same
+first weights except those of the last layer. The 10-class network is read as a 2-class one, and attacked by
+its own loss (every iterate counted, or the last one only, which is standard PGD) and by the read-out's
+margin. On the 2-class network both objectives have the same normalised gradient, so its curve is that of
+either.
 """
 
 from __future__ import annotations
@@ -473,7 +474,7 @@ def _summary(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> Json:
     """Curves averaged over seeds, and the areas between them."""
     task: FineTask = getattr(spec, name)
     saved = [folder.part("curve", dataset=name, seed=seed).read().rows for seed in spec.seeds]
-    by_seed = [{key: [row[key] for row in rows] for key in CURVES} for rows in saved]
+    by_seed: list[dict[str, list[float]]] = [{key: [row[key] for row in rows] for key in CURVES} for rows in saved]
 
     def mean(key: str) -> list[float]:
         return [
