@@ -48,7 +48,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
 
 
 def as_fact(estimate: Interval) -> dict[str, Any]:
-    """A mean over seeds with its interval, for a summary: what does not exist, such as the interval of one seed, is null."""
+    """A mean over seeds with its interval, for a summary; what does not exist, as one seed's interval, is null."""
     ends = [estimate.low, estimate.high]
     return {
         "mean": estimate.value if math.isfinite(estimate.value) else None,

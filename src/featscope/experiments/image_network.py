@@ -1,4 +1,4 @@
-"""`image-network`: one network trained on real images, kept with its epochs; whoever asks for the same one shares it.
+"""`image-network`: one network trained on real images, kept with its epochs, shared by all who ask for it.
 
 A network is a run of this experiment: found again by its spec's hash, resumed where it was killed, trained
 once. Experiments that compare networks (AT Tables 1 and 2, the inversions, FA Figure 3) name those that they

@@ -1,4 +1,4 @@
-"""Training on real images: the one spec, the one way to get data, and the one trainer of every experiment that trains an image network."""
+"""Training on real images: the spec, the way to get data and the trainer of every experiment that trains."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Epochs(Columns):
 
 
 def images(spec: ImageTraining, split: Split, n: int, draw: int) -> ImageBatch:
-    """``n`` images of a split (all, if there are fewer), drawn by ``draw``, with the labels of the grouping."""
+    """``n`` images of a split (all, if there are fewer), drawn by ``draw``, with the grouping's labels."""
     groups = grouping(spec.grouping)
     require(
         spec.net.classes == len(groups.parts),
@@ -92,7 +92,9 @@ def trainer_of(
     watch: Callable[[ImageBatch], Watch] | None = None,
     channels_last: bool = False,
 ) -> Trainer:
-    """The training of one seed; ``watch``, given the test images, returns what else is observed at recorded epochs.
+    """The training of one seed.
+
+    ``watch``, given the test images, returns what else is observed at recorded epochs.
 
     Channels last makes convolutions faster on a CPU, and changes the last digits of what they give.
     """

@@ -38,7 +38,7 @@ def _learned(run: Run, dataset: str, method: str, key: Column) -> np.ndarray:
 
 
 def _feature_scope(run: Run, dataset: str) -> list[str]:
-    """Networks that have not learned, and adversarially trained ones that lose more than two thirds of their accuracy to PGD."""
+    """Networks that have not learned, and adversarially trained ones that lose two thirds to PGD."""
     learned = threshold(10)
     unmet = []
     for method in METHODS:
@@ -92,7 +92,7 @@ def _contrast(
 
 
 def _low(dataset: str) -> Judge:
-    """CONSTANT times each attack's rate on the adversarially trained networks is at most NRF-PGD's on the standard ones."""
+    """CONSTANT times each rate on adversarially trained networks is at most NRF-PGD's on standard ones."""
 
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
@@ -135,8 +135,8 @@ def _table_readings(dataset: str) -> tuple[Reading, ...]:
         Reading(f"{dataset}-standard-much", f"{title}: {MUCH:g} times as often (the rule for ≫)", need, much),
         Reading(
             f"{dataset}-adversarial-low",
-            f"{title}: on adversarially trained networks both are low: {CONSTANT:g} times the rate is at most "
-            "NRF-PGD's on standard ones",
+            f"{title}: on adversarially trained networks both are low: {CONSTANT:g} times the rate "
+            "is at most NRF-PGD's on standard ones",
             need,
             _low(dataset),
         ),
@@ -160,8 +160,8 @@ CLAIMS: tuple[Claim, ...] = (
         "AT-T2",
         "at",
         "Table 2, A.2",
-        "Targeted attacks through non-robust features succeed on standard networks and those through robust features "
-        "hardly do; adversarial training makes both rare.",
+        "Targeted attacks through non-robust features succeed on standard networks and those through robust "
+        "features hardly do; adversarial training makes both rare.",
         ("the networks have learned the ten classes", "the adversarially trained ones are robust"),
         (*_table_readings("mnist"), *_table_readings("cifar10")),
     ),

@@ -113,7 +113,7 @@ def _short_sets(run: Run, seed: int) -> list[str]:
 
 
 def _unmet(run: Run, tested: Run) -> list[str]:
-    """The conditions for saying anything that this run, and the networks tested in that one, do not meet, with numbers."""
+    """What this run, and the networks tested in that one, lack for saying anything, with numbers."""
     printed = _printed(run)
     if printed is None:
         return ["the paper has no table of this data"]
@@ -168,7 +168,7 @@ def difference(key: str, over: Over) -> Judge:
 
 
 def _ordered(runs: Runs) -> Finding:
-    """The smallest difference of standard training's two curves over the epochs of the second half, by seed."""
+    """The smallest difference of standard training's two curves over the second half, by seed."""
     least = []
     for seed in ImageFeatures.of(runs["run"]).seeds:
         curve = _curve(runs["run"], "standard", seed)
@@ -182,7 +182,10 @@ def _ordered(runs: Runs) -> Finding:
 
 
 def _as_printed(runs: Runs) -> Finding:
-    """Each of the four feature accuracies is within SMALL of the printed one; the worst cell decides, interval over seeds."""
+    """Each of the four feature accuracies is within SMALL of the printed one.
+
+    The worst cell decides, interval over seeds.
+    """
     cells, printed = _summed(runs["run"], at_the_end), _printed(runs["run"])
     gaps = {}
     for method in METHODS:
@@ -219,7 +222,8 @@ CLAIMS: tuple[Claim, ...] = (
             *_three(FEATURES, "", "after training, inversion from noise", at_the_end),
             Reading(
                 "table",
-                f"the four printed feature accuracies: the largest distance of ours from them is at most {SMALL:g}",
+                "the four printed feature accuracies: "
+                f"the largest distance of ours from them is at most {SMALL:g}",
                 {"run": FEATURES, "tested": FEATURES},
                 _as_printed,
             ),
@@ -246,8 +250,8 @@ CLAIMS: tuple[Claim, ...] = (
             *_three(FEATURES, "", "mean over the second half of the epochs", late),
             Reading(
                 "standard-ordered",
-                "in standard training the curve of D̂_NR is above that of D̂_R at every epoch of the second half: "
-                "the smallest difference is at least 0",
+                "in standard training the curve of D̂_NR is above that of D̂_R at every epoch "
+                "of the second half: the smallest difference is at least 0",
                 {"run": FEATURES, "tested": FEATURES},
                 _ordered,
             ),

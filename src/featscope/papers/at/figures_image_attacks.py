@@ -21,7 +21,7 @@ BARS = (("NRF", NON_ROBUST, "NRF-PGD"), ("RF", ROBUST, "RF-PGD"), ("noise", GREY
 
 
 def feature_attacks(run: Run) -> Figure:
-    """Table 2: for each data set the rates on standard and on adversarially trained networks, and images to look at."""
+    """Table 2: for each data set the rates on networks of both trainings, and images to look at."""
     names = ImageFeatureAttacks.of(run).datasets
     figure, axes = panels(len(names), 3, 4.6, 3.8)
     for row, name in zip(axes, names, strict=True):
@@ -64,7 +64,7 @@ def _bars(ax: Axes, run: Run, name: str, method: str) -> None:
 
 
 def _strip(ax: Axes, run: Run, name: str) -> None:
-    """Originals, target images, and the perturbed originals of both attacks, for the first pair of the first seed."""
+    """Originals, targets, and the perturbed originals of both attacks, first pair of the first seed."""
     spec = ImageFeatureAttacks.of(run)
     source, target = spec.pairs[0]
     where: dict[str, Label] = {"dataset": name, "seed": spec.seeds[0], "source": source, "target": target}

@@ -28,7 +28,10 @@ def _curves(run: Run, method: str) -> list[pl.DataFrame]:
 
 
 def curves(run: Run) -> Figure:
-    """Figures 4 and 5: accuracy on both sets over epochs; standard training above, adversarial training below."""
+    """Figures 4 and 5: accuracy on both sets over epochs.
+
+    Standard training above, adversarial training below.
+    """
     figure, axes = panels(2, 1, width=6.4)
     for ax, method in zip(axes[:, 0], METHODS, strict=True):
         frames = _curves(run, method)
@@ -86,7 +89,7 @@ def _strip(images: Tensor) -> Any:
 
 
 def reconstructions(run: Run, count: int = 10) -> Figure:
-    """Figure 1's rows: originals, their non-robust and their robust features, one of each class where there are enough."""
+    """Figure 1's rows: originals, their non-robust and their robust features, one of each class."""
     seed = ImageFeatures.of(run).seeds[0]
     labels = run.tensor("originals", "y", seed=seed).tolist()
     first = {label: labels.index(label) for label in sorted(set(labels))}
@@ -109,7 +112,7 @@ def _bare(ax: Axes, label: str) -> None:
 
 
 def _grid(run: Run, name: str, reader: str, rows: Sequence[tuple[int, str]]) -> Any:
-    """Means over the pairs of networks for each start: what ``reader`` reads of a set, or its feature error."""
+    """Means over the pairs of networks for each start: what ``reader`` reads of a set, or its error."""
     own = run.part("cell").filter(pl.col(CellRead.set) == name)
     key = CellRead.error_mean if reader == "error" else CellRead.accuracy
     chosen = own.filter(pl.col(CellRead.reader) == ("own" if reader == "error" else reader))

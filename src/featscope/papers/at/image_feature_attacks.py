@@ -53,7 +53,7 @@ SEARCHED = (*ATTACKS, "noise")
 
 
 class Rates(Columns):
-    """One row for each data set, seed, class pair and attack: shares of the source's images classified as the target."""
+    """One row for each data set, seed, class pair and attack: shares of images classified as the target."""
 
     dataset = column("the data set")
     seed = column("the references' seed")
@@ -88,7 +88,7 @@ class Learned(Columns):
 
 
 class FeatureTask(Value):
-    """The networks of one data set: the standard one, and how the same is trained adversarially, whose radius is that of the attacks."""
+    """The networks of one data set; the radius of the adversarial training is that of the attacks."""
 
     network: ImageNetwork
     adversarial: TrainingSpec
@@ -118,7 +118,10 @@ def _quick(name: str) -> dict[str, Any]:
 
 
 class ImageFeatureAttacks(Spec):
-    """Networks, class pairs and the search. `cpu` uses MNIST; `datasets=["cifar10"]` the paper's classes with a narrow network."""
+    """Networks, class pairs and the search.
+
+    `cpu` uses MNIST; `datasets=["cifar10"]` the paper's classes with a narrow network.
+    """
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"seeds": [0, 1], "images": 20, "steps": 10, **_quick("mnist"), **_quick("cifar10")},
@@ -164,7 +167,10 @@ class ImageFeatureAttacks(Spec):
     )
 
     def model_post_init(self, context: object) -> None:
-        """Two seeds at least, because the attacked networks are not the references; pairs of two different classes."""
+        """Two seeds at least, because the attacked networks are not the references.
+
+        Pairs of two different classes.
+        """
         some = len(self.datasets) == len(set(self.datasets)) > 0
         require(some, "name at least one data set, each once", f"datasets={self.datasets}", "use mnist")
         rule = "attacked networks must not be the references"
@@ -182,7 +188,7 @@ class ImageFeatureAttacks(Spec):
 
 
 def draw(dataset: str, source: int, target: int, count: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Test images X of the source class, the same for every seed, and for each a random X′ of the target class, drawn by seed."""
+    """Test images X of the source class, and for each a random X′ of the target class, drawn by seed."""
     test = load(dataset, "test")
     own, pool = ((test.y == label).nonzero()[:, 0] for label in (source, target))
     picked = own[torch.randperm(len(own), generator=stream(0, "source", source))[:count]].sort().values
@@ -200,7 +206,7 @@ def search(
     spec: ImageFeatureAttacks,
     rng: torch.Generator,
 ) -> Tensor:
-    """Perturbations whose features under ``reference`` are near those of ``target`` images, searched on a folded copy."""
+    """Perturbations that bring features near those of ``target`` images, searched on a folded copy."""
     encoder = fold(Representation(reference, spec.layer), x).model
     parts = []
     for image, aim in zip(torch.split(x, 100), torch.split(target, 100), strict=True):
@@ -311,7 +317,7 @@ def _learned(nets: Mapping[str, Sequence[Network]]) -> Rows:
 
 
 def tables(rows: Rows, seeds: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Json:
-    """For each attack and each column: the rate of each pair and the mean over pairs, with intervals over seeds."""
+    """For each attack and column: the rate of each pair and the mean over pairs, intervals over seeds."""
     columns = (*(rates[0] for rates in RATE.values()), Rates.own_head, Rates.distance)
     columns += tuple(rates[1] for rates in RATE.values())
     by_place = {
@@ -375,7 +381,8 @@ EXPERIMENTS = (
     Experiment(
         name="image-feature-attacks",
         paper="at",
-        shows="AT Table 2: targeted attacks through non-robust and robust features, tried on networks that they have not seen",
+        shows="AT Table 2: targeted attacks through non-robust and robust features, "
+        "tried on networks that they have not seen",
         spec=ImageFeatureAttacks,
         run=run,
         takes={

@@ -1,4 +1,4 @@
-"""`image-features` (AT §6.2, A.1, Table 1, Figures 1, 4 and 5): robust and non-robust features that two trainings learn.
+"""`image-features` (AT §6.2, A.1, Table 1, Figures 1, 4 and 5): what two trainings learn of features.
 
 A reference network of each training gives the reconstructed sets D̂_NR (from standard training) and D̂_R
 (from adversarial training); a *fresh* network of each training, which had no part in them, reads both sets
@@ -65,7 +65,7 @@ PAPER: Mapping[str, Any] = {
 
 
 class References(Spec):
-    """The networks: `network` says data, architecture and standard training, `adversarial` the other training."""
+    """The networks: `network` says data, architecture and standard training, `adversarial` the other."""
 
     network: ImageNetwork = ImageNetwork()
     adversarial: TrainingSpec = ADVERSARIAL
@@ -83,7 +83,7 @@ class References(Spec):
 
 
 class ImageFeatures(References):
-    """Table 1: the networks, the inversion (from noise, as the paper describes) and how many images are attacked."""
+    """Table 1: the networks, the inversion (from noise, as in the paper) and how many images are attacked."""
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {**QUICK, "seeds": [0, 1], "images": 60, "attacked": 60, "inversion.steps": 30},
@@ -93,7 +93,8 @@ class ImageFeatures(References):
     attacked: int = Field(
         default=1000,
         ge=0,
-        description="test images on which the table's robust accuracy is counted, the same for every seed; 0: not counted",
+        description="test images on which the table's robust accuracy is counted, the same for every seed; "
+        "0: not counted",
     )
     attack_steps: int = Field(default=20, ge=1, description="steps of that PGD")
 
@@ -176,7 +177,10 @@ def pairs(seeds: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def reconstruct(spec: ImageFeatures, folder: Folder, seed: int) -> dict[str, Inverted]:
-    """D̂_NR and D̂_R of one seed, from its own drawing of test images; the images and their originals are kept."""
+    """D̂_NR and D̂_R of one seed, from its own drawing of test images.
+
+    The images and their originals are kept.
+    """
     x, y = images(spec.network, "test", spec.images, seed)
     folder.add("originals", [{Originals.images: len(y)}], {"x": x, "y": y}, seed=seed)
     nets = both(spec.network, spec.adversarial, [seed], folder)
@@ -189,7 +193,7 @@ def reconstruct(spec: ImageFeatures, folder: Folder, seed: int) -> dict[str, Inv
 
 
 def read_sets(readers: Mapping[str, ImageClassifier], sets: Mapping[str, Inverted]) -> Rows:
-    """One row for each set and reader: accuracy over all images, and over the halves with smaller and larger feature error."""
+    """One row for each set and reader: accuracy over all images, and over the halves by feature error."""
     rows: Rows = []
     for name, data in sets.items():
         order = data.error.argsort()
@@ -219,7 +223,7 @@ HOW = (SetRead.start, SetRead.layer, SetRead.steps, SetRead.step_size)
 
 
 def readers(reference: Mapping[str, Network], fresh: Mapping[str, Network]) -> dict[str, ImageClassifier]:
-    """The networks that read the sets of a seed: both references and both fresh networks, after their last epoch."""
+    """The networks that read the sets of a seed, after their last epoch: both references, both fresh."""
     named = {f"reference-{method}": reference[method].last for method in METHODS}
     return named | {f"fresh-{method}": fresh[method].last for method in METHODS}
 
@@ -230,7 +234,7 @@ def _curve(fresh: Network, sets: Mapping[str, Inverted]) -> Rows:
     rows: Rows = []
     for epoch in fresh.epochs:
         net = fresh.at(epoch)
-        features: dict[str, float] = {FEATURE[name]: feature_accuracy(net, data).value for name, data in sets.items()}
+        features = {str(FEATURE[name]): feature_accuracy(net, data).value for name, data in sets.items()}
         place: dict[str, int] = {FeatureCurve.step: epoch, FeatureCurve.fresh: fresh.seed}
         rows.append({**place, FeatureCurve.clean_test: clean[epoch], **features})
     return rows
@@ -239,7 +243,10 @@ def _curve(fresh: Network, sets: Mapping[str, Inverted]) -> Rows:
 def _tested(
     spec: ImageFeatures, method: str, network: Network, test: ImageBatch
 ) -> tuple[Rows, dict[str, Tensor]]:
-    """Clean accuracy on the network's test images; robust accuracy on the images of ``test``, if any are to be attacked."""
+    """Clean accuracy on the network's test images.
+
+    Robust accuracy on the images of ``test``, if any are to be attacked.
+    """
     row: dict[str, Any] = {Tested.clean_test: network.rows[-1][Epochs.clean_test]}
     if spec.attacked:
         threat, rng = spec.adversarial.attack.threat(), stream(network.seed, "tested", method)
@@ -255,7 +262,10 @@ def needed(spec: ImageFeatures) -> Mapping[str, Request]:
 
 
 def run(spec: ImageFeatures, folder: Folder) -> Json:
-    """Reconstructions of each seed, read by the networks of that seed and of the next; Table 1 beside the printed one."""
+    """Reconstructions of each seed, read by the networks of that seed and of the next.
+
+    Table 1 beside the printed one.
+    """
     sets = {seed: reconstruct(spec, folder, seed) for seed in spec.seeds}
     nets = both(spec.network, spec.adversarial, spec.seeds, folder)
     by_seed = {seed: {method: nets[method][i] for method in METHODS} for i, seed in enumerate(spec.seeds)}
@@ -280,7 +290,10 @@ def run(spec: ImageFeatures, folder: Folder) -> Json:
 
 
 def differences(cells: Cells) -> dict[str, list[float]]:
-    """The paper's three statements as differences of accuracies by seed; each says that its difference is positive."""
+    """The paper's three statements as differences of accuracies by seed.
+
+    Each says that its difference is positive.
+    """
     std, adv = cells["standard"], cells["adversarial"]
     non_robust, robust = FeatureCurve.feature_NR, FeatureCurve.feature_R
     named = {
@@ -320,8 +333,8 @@ EXPERIMENTS = (
     Experiment(
         name="image-features",
         paper="at",
-        shows="AT Table 1, Figures 4, 5 and the images of Figure 1: accuracy on robust and non-robust features "
-        "over standard and adversarial training",
+        shows="AT Table 1, Figures 4, 5 and the images of Figure 1: accuracy on robust and non-robust "
+        "features over standard and adversarial training",
         spec=ImageFeatures,
         run=run,
         takes={

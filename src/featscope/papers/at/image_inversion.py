@@ -1,4 +1,4 @@
-"""`image-inversion`: how feature accuracies depend on where inversion starts, on the layer it inverts and on the width of the networks.
+"""`image-inversion`: feature accuracies by the start of the inversion, its layer and the networks' width.
 
 AT §6.2 inverts one layer from one start. Here every start × layer × width is inverted for a standard and an
 adversarially trained reference, and every cell is published: the relative feature error reached, whether the
@@ -87,7 +87,10 @@ class ImageInversion(References):
 
 
 class CellRead(SetRead):
-    """One row for each width, layer, start, seed, set and reader; a reference is the set's own or the other one."""
+    """One row for each width, layer, start, seed, set and reader.
+
+    A reference is the set's own or the other one.
+    """
 
     width = column("width of the networks")
 

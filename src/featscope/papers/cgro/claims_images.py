@@ -1,5 +1,6 @@
-"""CGRO on real images: Figures 1 to 3 and appendix E, judged from rows. The rules are written out in docs/images-cgro.md.
+"""CGRO on real images: Figures 1 to 3 and appendix E, judged from rows.
 
+The rules are written out in docs/images-cgro.md.
 A verdict over seeds takes Student's interval of the mean over seeds; correlations are averaged on Fisher's
 scale. Epochs of one run are not independent, so no interval is taken over them.
 """
@@ -43,7 +44,8 @@ from featscope.papers.cgro.image_overfitting import Compared, ImageOverfitting
 OVERFITTING = {"run": Need("image-overfitting")}
 LANDSCAPES = {"mnist": Need("image-landscape"), "cifar10": Need("image-landscape-cifar10")}
 TRAINED = (
-    f"the network fits the attacked training images: robust training accuracy at least {CONSTANT:g} times chance",
+    "the network fits the attacked training images: "
+    f"robust training accuracy at least {CONSTANT:g} times chance",
 )
 ANY = ("any network", "data with a smooth density")
 
@@ -101,7 +103,10 @@ def _at(run: Run, seed: int, name: str, factor: float) -> Mapping[str, float]:
 
 
 def _over(a: float, b: float) -> float:
-    """a ÷ b; NaN where a network that answers the same everywhere has nothing to compare, which no verdict holds with."""
+    """a ÷ b.
+
+    NaN where a network that answers the same everywhere has nothing to compare, which no verdict holds with.
+    """
     return a / b if b > 0 else math.nan
 
 
@@ -117,7 +122,10 @@ def _growth(run: Run, name: str) -> list[float]:
 
 
 def landscape_judge(judge: Callable[[Run], Finding], trained: bool) -> Judge:
-    """A judge of a landscape run with its accuracies beside; what is said of ``trained`` networks is not asked of others."""
+    """A judge of a landscape run with its accuracies beside.
+
+    What is said of ``trained`` networks is not asked of others.
+    """
 
     def judged(runs: Runs) -> Finding:
         run = runs["run"]
@@ -150,7 +158,7 @@ def much_sharper(run: Run) -> Finding:
 
 
 def sharper(run: Run) -> Finding:
-    """The loss change at 2ε against ε on training images: more than the double, which a constant gradient would give."""
+    """The loss change at 2ε against ε on training images: more than a constant gradient would give."""
     return above(_outside_over_inside(run, LandscapeRadii.change), LINEAR_GROWTH)
 
 
@@ -182,7 +190,10 @@ def global_much_faster(run: Run) -> Finding:
 
 
 def gap_follows(run: Run) -> Finding:
-    """Correlation, over epochs, of L_adv − L̂_adv with the gradient norm at test images; mean and interval over seeds on Fisher's scale."""
+    """Correlation, over epochs, of L_adv − L̂_adv with the gradient norm at test images.
+
+    Mean and interval over seeds on Fisher's scale.
+    """
     pairs = [correlations(_gaps(frame), _inside(run, frame, "test")) for frame in _frames(run)]
     kinds = {"pearson": [pair.pearson for pair in pairs], "spearman": [pair.spearman for pair in pairs]}
     parts = {kind: above(mean_correlation(found), 0.0, seeds=_shown(found)) for kind, found in kinds.items()}
@@ -210,7 +221,10 @@ def _shares(run: Run) -> list[float]:
 
 
 def gap_by_flatness(run: Run) -> Finding:
-    """The gap against δ times global flatness with constant 1. Flatness is a searched lower bound, so a share above 1 decides nothing."""
+    """The gap against δ times global flatness with constant 1.
+
+    Flatness is a searched lower bound, so a share above 1 decides nothing.
+    """
     found = at_most(mean_interval(_shares(run)), 1.0)
     return replace(found, verdict=Verdict.INCONCLUSIVE) if found.verdict is Verdict.FAILS else found
 
@@ -285,29 +299,128 @@ def _claim(
 
 
 CLAIMS = (
-    _claim("CG-F1", "CGRO Figure 1, §1", "Adversarial training fits the attacked training images and classifies clean test images well, but not attacked ones.",
-        (Reading("gap", f"robust accuracy, training minus test, after the last epoch is at least {SMALL:g}", OVERFITTING,
-                 compared(lambda row: row[Compared.gap_last], lambda found: at_least(found, SMALL))),
-         Reading("falls", "robust test accuracy of the best epoch (by held-out images) minus that of the last is positive", OVERFITTING,
-                 compared(lambda row: row[Compared.lost_by_training_on], lambda found: above(found, 0.0))),
-         Reading("clean-gap-smaller", "the gap of robust accuracy minus the gap of clean accuracy is positive", OVERFITTING,
-                 compared(lambda row: row[Compared.gap_last] - row[Compared.clean_gap_last], lambda found: above(found, 0.0))),
-         Reading("clean-gap-much-smaller", f"the gap of robust accuracy minus {MUCH:g} gaps of clean accuracy is not negative", OVERFITTING,
-                 compared(lambda row: row[Compared.gap_last] - MUCH * row[Compared.clean_gap_last], lambda found: at_least(found, 0.0))))),
-    _claim("CG-F2", "CGRO §6, Figure 2", "After adversarial training the loss is flat within the training radius around training images and sharp outside; within it, training curves fall with epochs, and on CIFAR-10 test curves rise.",
-        (*_readings(("much-sharper", f"loss change and gradient norm at 2ε are {MUCH:g} times those at ε", much_sharper),
-                    ("sharper", "the loss change at 2ε is more than twice that at ε, which a constant gradient gives", sharper),
-                    ("train-descends", "gradient norm within ε at training images, last epoch ÷ first at full radius, is below 1", falls_at_training)),
-         *_readings(("test-ascends", "gradient norm within ε at test images, last epoch ÷ first at full radius, is above 1", rises_at_test), sets=("cifar10",)))),
-    _claim("CG-F3", "CGRO appendix E, Figure 3", "Global flatness grows much faster than local flatness, and the robust generalisation gap grows with it.",
-        _readings(("faster", "the gradient norm at test images grows, and its growth ÷ that at training images is above 1", global_faster),
-                  ("much-faster", f"the same is at least {MUCH:g}", global_much_faster),
-                  ("gap-follows", "correlation over epochs of L_adv − L̂_adv with the gradient norm at test images is positive", gap_follows))),
-    _claim("CG-E.1", "CGRO Theorem E.1, appendix F", "The robust generalisation gap is bounded by N^{−1/(D+2)} times global flatness; on the way, L_adv − L_clean by δ times it.",
-        _readings(("step", "change ÷ (δ·gradient) is at most 1 for every image, radius, epoch and seed (the proof's last step)", taylor_step),
-                  ("constant-1", "the gap ÷ (δ·global flatness) is at most 1", gap_by_flatness),
-                  ("printed", f"the bound with its rate in N and a constant of {CONSTANT:g}", printed_rate), trained=False), ANY),
-    _claim("CG-E.2", "CGRO Proposition E.2", "L_adv − L_clean is at least a constant times δ·E‖∇L(X)‖_q.",
-        _readings(("ball", "(L_adv − L_clean) ÷ (δ·E‖∇L‖) on test images, over the whole ball, is at least 1/3", lower_constant(LandscapeRadii.change_free)),
-                  ("images", "the same with pixels in [0, 1]", lower_constant(LandscapeRadii.change)), trained=False), ANY),
-)  # fmt: skip
+    _claim(
+        "CG-F1",
+        "CGRO Figure 1, §1",
+        "Adversarial training fits the attacked training images and classifies clean test images well, "
+        "but not attacked ones.",
+        (
+            Reading(
+                "gap",
+                f"robust accuracy, training minus test, after the last epoch is at least {SMALL:g}",
+                OVERFITTING,
+                compared(lambda row: row[Compared.gap_last], lambda found: at_least(found, SMALL)),
+            ),
+            Reading(
+                "falls",
+                "robust test accuracy of the best epoch (by held-out images) "
+                "minus that of the last is positive",
+                OVERFITTING,
+                compared(lambda row: row[Compared.lost_by_training_on], lambda found: above(found, 0.0)),
+            ),
+            Reading(
+                "clean-gap-smaller",
+                "the gap of robust accuracy minus the gap of clean accuracy is positive",
+                OVERFITTING,
+                compared(
+                    lambda row: row[Compared.gap_last] - row[Compared.clean_gap_last],
+                    lambda found: above(found, 0.0),
+                ),
+            ),
+            Reading(
+                "clean-gap-much-smaller",
+                f"the gap of robust accuracy minus {MUCH:g} gaps of clean accuracy is not negative",
+                OVERFITTING,
+                compared(
+                    lambda row: row[Compared.gap_last] - MUCH * row[Compared.clean_gap_last],
+                    lambda found: at_least(found, 0.0),
+                ),
+            ),
+        ),
+    ),
+    _claim(
+        "CG-F2",
+        "CGRO §6, Figure 2",
+        "After adversarial training the loss is flat within the training radius around training images "
+        "and sharp outside; within it, training curves fall with epochs, and on CIFAR-10 test curves rise.",
+        (
+            *_readings(
+                (
+                    "much-sharper",
+                    f"loss change and gradient norm at 2ε are {MUCH:g} times those at ε",
+                    much_sharper,
+                ),
+                (
+                    "sharper",
+                    "the loss change at 2ε is more than twice that at ε, which a constant gradient gives",
+                    sharper,
+                ),
+                (
+                    "train-descends",
+                    "gradient norm within ε at training images, last epoch ÷ first at full radius, is below 1",
+                    falls_at_training,
+                ),
+            ),
+            *_readings(
+                (
+                    "test-ascends",
+                    "gradient norm within ε at test images, last epoch ÷ first at full radius, is above 1",
+                    rises_at_test,
+                ),
+                sets=("cifar10",),
+            ),
+        ),
+    ),
+    _claim(
+        "CG-F3",
+        "CGRO appendix E, Figure 3",
+        "Global flatness grows much faster than local flatness, "
+        "and the robust generalisation gap grows with it.",
+        _readings(
+            (
+                "faster",
+                "the gradient norm at test images grows, and its growth ÷ that at training images is above 1",
+                global_faster,
+            ),
+            ("much-faster", f"the same is at least {MUCH:g}", global_much_faster),
+            (
+                "gap-follows",
+                "correlation over epochs of L_adv − L̂_adv with the gradient norm at test images is positive",
+                gap_follows,
+            ),
+        ),
+    ),
+    _claim(
+        "CG-E.1",
+        "CGRO Theorem E.1, appendix F",
+        "The robust generalisation gap is bounded by N^{−1/(D+2)} times global flatness; "
+        "on the way, L_adv − L_clean by δ times it.",
+        _readings(
+            (
+                "step",
+                "change ÷ (δ·gradient) is at most 1 for every image, radius, epoch and seed "
+                "(the proof's last step)",
+                taylor_step,
+            ),
+            ("constant-1", "the gap ÷ (δ·global flatness) is at most 1", gap_by_flatness),
+            ("printed", f"the bound with its rate in N and a constant of {CONSTANT:g}", printed_rate),
+            trained=False,
+        ),
+        ANY,
+    ),
+    _claim(
+        "CG-E.2",
+        "CGRO Proposition E.2",
+        "L_adv − L_clean is at least a constant times δ·E‖∇L(X)‖_q.",
+        _readings(
+            (
+                "ball",
+                "(L_adv − L_clean) ÷ (δ·E‖∇L‖) on test images, over the whole ball, is at least 1/3",
+                lower_constant(LandscapeRadii.change_free),
+            ),
+            ("images", "the same with pixels in [0, 1]", lower_constant(LandscapeRadii.change)),
+            trained=False,
+        ),
+        ANY,
+    ),
+)

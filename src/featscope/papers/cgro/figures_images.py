@@ -48,7 +48,7 @@ def _over_epochs(ax: Axes, run: Run, name: str) -> None:
 
 
 def landscape(run: Run) -> Figure:
-    """CGRO Figure 2: above over radii after the last epoch (a–d), below over epochs within several radii (e–h)."""
+    """CGRO Figure 2: above over radii after the last epoch (a–d), below over epochs (e–h)."""
     figure, axes = panels(2, 2, width=4.4)
     _over_radii(axes[0, 0], run, LandscapeRadii.change, "largest loss change")
     _over_radii(axes[0, 1], run, LandscapeRadii.gradient, "largest gradient norm (ℓ1)")
@@ -67,7 +67,7 @@ def _setting(run: Run) -> str:
 
 
 def flatness(run: Run) -> Figure:
-    """CGRO Figure 3: local and global flatness over epochs, and the robust generalisation gap against global flatness."""
+    """CGRO Figure 3: local and global flatness over epochs, and the robust gap against global flatness."""
     figure, axes = panels(1, 2, width=4.4)
     spec, seeds = ImageLandscape.of(run), _seeds(run)
     attack = spec.training.attack

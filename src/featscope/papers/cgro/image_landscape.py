@@ -35,7 +35,7 @@ SETS = ("train", "test")
 
 
 class ImageLandscape(ImageTraining):
-    """Figures 2 and 3: radii inside and outside the training radius, on training and test images, after the last epoch and over epochs."""
+    """Figures 2 and 3: radii inside and outside the training radius, after the last epoch and over epochs."""
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
@@ -89,8 +89,8 @@ class ImageLandscape(ImageTraining):
 class CifarLandscape(ImageLandscape, registered="image-landscape-cifar10"):
     """The same on CIFAR-10 at 8/255 with ResNet-9, narrow at `cpu`.
 
-    The paper's 15 epochs of 50 000 images are thousands of updates; 15 epochs of what a CPU can do are a few hundred,
-    which fit nothing. So `cpu` takes fewer images and more epochs (about 1100 updates).
+    The paper's 15 epochs of 50 000 images are thousands of updates; 15 epochs of what a CPU can do are a few
+    hundred, which fit nothing. So `cpu` takes fewer images and more epochs (about 1100 updates).
     """
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -146,7 +146,10 @@ class CifarLandscape(ImageLandscape, registered="image-landscape-cifar10"):
 
 
 class LandscapeEpochs(Epochs):
-    """One row for each seed and recorded epoch; lists are over the watched radii, and means over the measured images."""
+    """One row for each seed and recorded epoch.
+
+    Lists are over the watched radii, and means over the measured images.
+    """
 
     loss_train = column("clean loss on the attacked training images")
     loss_test = column("clean loss on the attacked test images")
@@ -222,7 +225,7 @@ def _watch(spec: ImageLandscape, seed: int, test: ImageBatch) -> Watch:
 def _risks(
     net: nn.Module, images: ImageBatch, spec: ImageLandscape, rng: torch.Generator
 ) -> dict[str, float]:
-    """Clean and adversarial loss over the attacked images (appendix E's risks), the second the largest that PGD finds within ε."""
+    """Clean loss and the largest that PGD finds within ε, over the attacked images: appendix E's risks."""
     x, y = Trainer.some(images, spec.attacked)
     threat = spec.training.attack.threat()
     with torch.no_grad():
@@ -234,7 +237,7 @@ def _risks(
 def _over_radii(
     spec: ImageLandscape, seed: int, net: nn.Module, train: ImageBatch, test: ImageBatch
 ) -> tuple[Rows, dict[str, Tensor]]:
-    """The landscape after the last epoch at all radii, also without the bounds of pixels, which the papers' balls do not have."""
+    """The landscape after the last epoch at all radii, also without pixel bounds, as in the papers."""
     threat = spec.training.attack.threat()
     free = Threat(threat.norm, threat.eps, threat.event)
     rows: Rows = []
@@ -265,12 +268,15 @@ def _over_radii(
 
 
 def run(spec: ImageLandscape, folder: Folder) -> Json:
-    """Train each seed, measure over epochs and, after the last, over radii; compare the training radius with its double."""
+    """Train each seed, measure over epochs and, after the last, over radii.
+
+    Compare the training radius with its double.
+    """
     last: list[Rows] = []
     epochs: list[Rows] = []
     for seed in spec.seeds:
         # Channels last makes ResNet-9's training about 1.7 times faster on a CPU.
-        trainer = trainer_of(spec, seed, lambda test, seed=seed: _watch(spec, seed, test), channels_last=True)  # type: ignore[misc]
+        trainer = trainer_of(spec, seed, partial(_watch, spec, seed), channels_last=True)
         recording = trainer.run(folder.part("training", seed=seed), spec.every)
         epochs.append(recording.rows)
         last.append(folder.once("radii", partial(_after, spec, trainer, recording.state), seed=seed).rows)
@@ -308,7 +314,7 @@ def _ratios(last: Sequence[Rows], eps: float) -> Json:
 
 
 def _relation(epochs: Sequence[Rows], spec: ImageLandscape) -> Json:
-    """Correlation of the gap of the robust loss with the gradient norm at test images, over the epochs at full radius, seed by seed."""
+    """Correlation of the robust loss's gap with the gradient norm at test images, over epochs, by seed."""
     inside = at_factor(spec.watched, spec.training.attack.eps, 1.0)
     found = []
     for rows in epochs:

@@ -1,4 +1,4 @@
-"""`image-overfitting` (CGRO Figure 1): robust training and test accuracy over epochs, the best epoch by held-out images against the last."""
+"""`image-overfitting` (CGRO Figure 1): robust accuracy over epochs, best by held-out images against last."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ImageOverfitting(ImageTraining):
 
 
 class Compared(Columns):
-    """One row for each seed: the network of the best epoch by held-out robust accuracy, and that of the last."""
+    """One row for each seed: the networks of the best epoch by held-out robust accuracy and of the last."""
 
     seed = column("the seed")
     clean_train_best = column("accuracy on training images, best epoch")
@@ -121,7 +121,8 @@ EXPERIMENTS = (
     Experiment(
         name="image-overfitting",
         paper="cgro",
-        shows="CGRO Figure 1: robust training and test accuracy over epochs, best by held-out images against last",
+        shows="CGRO Figure 1: robust training and test accuracy over epochs, "
+        "best by held-out images against last",
         spec=ImageOverfitting,
         run=run,
         takes={"quick": "1 min", "cpu": "6 min", "paper": "not measured; a GPU job"},

@@ -40,7 +40,7 @@ def _shown(cells: dict[str, float]) -> dict[str, float | None]:
 
 
 def _judged(run: Run, dataset: str, finding: Finding) -> Finding:
-    """A part of a data set has no pair closer than the whole may have, so it proves nothing about the whole."""
+    """A part of a data set proves nothing about the whole, which may have closer pairs."""
     whole = all(searched == 1 for searched in _read(run, dataset, Closest.whole).values())
     return scoped([] if whole else [f"{dataset} was not searched as a whole"], finding)
 
@@ -99,7 +99,8 @@ CLAIMS: tuple[Claim, ...] = (
         "EP-sep",
         "ep",
         "talk, table of separations (after Yang et al. 2020)",
-        "Real images of different labels are much further apart than the perturbations they should withstand.",
+        "Real images of different labels are much further apart "
+        "than the perturbations they should withstand.",
         ("the whole data set is searched",),
         (*_readings("mnist", "MNIST"), *_readings("cifar10", "CIFAR-10")),
     ),

@@ -1,4 +1,4 @@
-"""`image-separation`: how far apart images of different labels are (the talk's table), and what that allows any classifier.
+"""`image-separation`: how far apart images of different labels are, and what that allows any classifier.
 
 The closest pair of different labels is found exactly over whole data sets, train against train and test
 against train, in ℓ∞. Beside it: the distance from single test images to their nearest training image of
@@ -66,7 +66,7 @@ class Matching(Columns):
 
 
 class ImageSeparation(Spec):
-    """Which data sets, how much of them, and the sizes of the subsets for nearest distances and for the matching bound."""
+    """Which data sets, how much of them, and the sizes of the subsets for nearest distances and matching."""
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"train": 2000, "test": 400, "queries": 20, "matched": 200},
@@ -158,8 +158,8 @@ def _matching(spec: ImageSeparation, name: str) -> tuple[Rows, dict[str, Tensor]
     for eps in spec.radii:
         # A byte is k/255, whose rounding must not decide whether a distance of exactly 2ε counts.
         found = conflict(x, y, "Linf", eps + 1e-9)
-        cell: dict[str, Any] = {Matching.bound: found.bound, Matching.share: found.share, Matching.points: len(y)}
-        rows.append({Matching.eps: eps, **cell})
+        row: dict[str, Any] = {Matching.eps: eps, Matching.bound: found.bound}
+        rows.append(row | {Matching.share: found.share, Matching.points: len(y)})
     return rows, {}
 
 
@@ -200,7 +200,8 @@ EXPERIMENTS = (
     Experiment(
         name="image-separation",
         paper="ep",
-        shows="the talk's separation table, exact over whole data sets, and the bound it puts on any classifier",
+        shows="the talk's separation table, exact over whole data sets, "
+        "and the bound it puts on any classifier",
         spec=ImageSeparation,
         run=run,
         takes={"quick": "10 s", "cpu": "1 min", "paper": "not measured; needs SVHN in the data folder"},

@@ -94,7 +94,7 @@ def _larger(kind: str, stage: str) -> Judge:
 
 
 def _higher(kind: str, literal: bool = False) -> Judge:
-    """Mean same-class minus mean cross-class cosine of images, with Student's interval over seeds, above 0."""
+    """Mean same-class minus mean cross-class cosine of images, Student's interval over seeds, above 0."""
     columns = (Figure10.same, Figure10.cross, Figure10.same_low, Figure10.cross_high)
 
     def judge(runs: Runs) -> Finding:
@@ -109,7 +109,7 @@ def _higher(kind: str, literal: bool = False) -> Judge:
 
 
 def _blocks(kind: str) -> Judge:
-    """Each class's own block against every block it shares with another class: the least difference of means, by seed."""
+    """Each class's own block against every block it shares: the least difference of means, by seed."""
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
@@ -144,7 +144,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-F2cd",
         "Figure 2 (c, d)",
-        "On embeddings of CIFAR-10, 2-class labels make every neuron correlate with all features of its half, 10-class labels with one.",
+        "On embeddings of CIFAR-10, 2-class labels make every neuron correlate with all features of its "
+        "half, 10-class labels with one.",
         (
             "the encoder is CLIP ViT-B/32 (CLIP readings)",
             "the images have the encoder's side",
@@ -188,7 +189,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-F10",
         "Figure 10 (E.2)",
-        "Embeddings of images of one class correlate significantly more than those of different classes, which are nearly orthogonal.",
+        "Embeddings of images of one class correlate significantly more than those of different classes, "
+        "which are nearly orthogonal.",
         ("the encoder is CLIP ViT-B/32 (CLIP reading)", "the images have the encoder's side"),
         one_run(
             "higher",

@@ -65,7 +65,7 @@ def _everywhere(dataset: str, pair: str) -> Judge:
 
 
 def _searched(dataset: str) -> Judge:
-    """Of the images looked at again, the share that APGD or Square fools and the curves' attacks did not, case by case."""
+    """Of the images looked at again, the share that APGD or Square fools and the curves' attacks did not."""
 
     def decide(runs: Runs) -> Finding:
         run = runs["run"]

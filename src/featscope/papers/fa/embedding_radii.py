@@ -1,4 +1,4 @@
-"""How far test embeddings are from the boundaries of the two heads: attacked from above, certified from below (beyond the paper).
+"""How far test embeddings are from the heads' boundaries: attacked from above, certified from below.
 
 The heads live in the span of their weights, so that the attack moves points there only. Radii are in units of
 the embeddings' root mean squared norm. The 2-class head has 15 neurons a class, too many for the exact radius
@@ -32,7 +32,10 @@ class RadiusSpec(Value):
 
 
 class HeadRadii(Columns):
-    """One row for each head, kind of embedding, seed and test point; radii ÷ root mean squared norm of the embeddings."""
+    """One row for each head, kind of embedding, seed and test point.
+
+    Radii ÷ root mean squared norm of the embeddings.
+    """
 
     net = column("binary or fine")
     kind = column("raw or centred")
@@ -49,7 +52,7 @@ def attack_head(
 ) -> tuple[Rows, dict[str, Tensor]]:
     """A row for each of the first points, and the perturbations that attain the attacked radii.
 
-    ``own`` are the labels that the head ``name`` was trained on, ``signs`` say which half each of its classes is in.
+    ``own`` are the labels that the head ``name`` was trained on, ``signs`` the halves of its classes.
     """
     n = min(spec.points, len(test.y))
     unit = float(test.x.square().sum(-1).mean().sqrt())

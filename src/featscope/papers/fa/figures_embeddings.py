@@ -1,4 +1,4 @@
-"""Figures of FA's experiments on embeddings: 2 (c, d) and 10 in the paper's layout, and what the paper does not show."""
+"""Figures of FA on embeddings: 2 (c, d) and 10 in the paper's layout, and what the paper does not show."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def _heat_maps(run: Run, stage: str) -> Figure:
 
 
 def fig2cd(run: Run) -> Figure:
-    """Figure 2 (c, d): the mean over seeds of both heat maps, after §6.1's steps; below, on centred embeddings."""
+    """Figure 2 (c, d): the mean over seeds of both heat maps, after §6.1's steps.
+
+    Below, on centred embeddings.
+    """
     return _heat_maps(run, "paper")
 
 
@@ -108,7 +111,7 @@ def _radii(ax: Axes, run: Run, kind: str) -> None:
 
 
 def radii(run: Run) -> Figure:
-    """Robust accuracy of both heads against the ℓ2 radius in embedding space, in units of the embeddings' norm."""
+    """Robust accuracy of both heads over the ℓ2 radius, in units of the embeddings' norm."""
     figure, axes = panels(1, 2, 4.6, 3.4)
     for ax, (kind, what) in zip(axes[0], KINDS.items(), strict=True):
         _radii(ax, run, kind)

@@ -16,7 +16,10 @@ from featscope.plots.style import GREY, NON_ROBUST, ROBUST, curve_over_runs, fin
 
 
 def fine_labels(run: Run) -> Figure:
-    """Figure 3: robust accuracy over the ℓ2 radius, 2-class labels red, 10-class labels blue; crosses: the published figure."""
+    """Figure 3: robust accuracy over the ℓ2 radius, 2-class labels red, 10-class labels blue.
+
+    Crosses: the published figure.
+    """
     names = ImageFineLabels.of(run).datasets
     # The legend stands beside the last panel and takes its room.
     figure, axes = panels(1, len(names), 4.2 + 3.2 / len(names), 3.8)

@@ -1,4 +1,4 @@
-"""`image-embeddings`: FA's Figures 2 (c, d) and 10 — what the two-layer network learns on embeddings of real images.
+"""`image-embeddings`: FA's Figures 2 (c, d) and 10, what the two-layer network learns on embeddings.
 
 The paper embeds CIFAR-10 with CLIP ViT-B/32 and trains F = (f_1, …, f_K), f_j(z) = (1/h) Σ_r ReLU⟨w_{j,r},
 z⟩, 30 neurons in all: K = 2, h = 15 with the labels "first five classes against last five", and K = 10, h = 3
@@ -52,7 +52,7 @@ NETS = ("binary", "fine")
 
 
 class HeadTraining(Value):
-    """The two-layer network on embeddings: §6.1's learning rate, initial scale and steps, and the steps of the long training."""
+    """The two-layer network on embeddings: §6.1's numbers, and the steps of the long training."""
 
     neurons: int = Field(default=30, ge=2)
     learning_rate: float = Field(default=1e-3, gt=0)
@@ -129,7 +129,7 @@ class HeadPath(Columns):
 
 
 class HeatMap(Columns):
-    """One row for each head, kind of embedding, stage and seed: cosines of features with weights at the stage's end."""
+    """One row for each head, kind of embedding, stage and seed: cosines at the stage's end."""
 
     net = column("binary or fine")
     kind = column("raw or centred")
@@ -180,7 +180,10 @@ class Figure10(Columns):
 
 @dataclass(frozen=True)
 class Task:
-    """One seed's embeddings, scaled, with their classes; ``signs`` is +1 for the first half of the classes."""
+    """One seed's embeddings, scaled, with their classes.
+
+    ``signs`` is +1 for the first half of the classes.
+    """
 
     train: ClusterBatch
     test: ClusterBatch
@@ -201,7 +204,10 @@ def half_signs(k: int, dtype: torch.dtype) -> Tensor:
 def make_task(
     train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], kind: Kind, k: int, squared_norm: float
 ) -> Task:
-    """Centre by the training mean if asked; scale both parts by the one number that gives the first this mean squared norm."""
+    """Centre by the training mean if asked.
+
+    Scale both parts by the one number that gives the first this mean squared norm.
+    """
     signs = half_signs(k, train[0].dtype)
     shift = train[0].mean(0) if kind == "centred" else torch.zeros_like(train[0][0])
     moved = [z - shift for z in (train[0], test[0])]
@@ -217,7 +223,7 @@ def network(net: str, w: Tensor, k: int) -> tuple[MultiClass, Tensor]:
 
 
 def labels(net: str, batch: ClusterBatch) -> Tensor:
-    """The class that ``net`` is trained on: 0 for the first half and 1 for the second, or the class itself."""
+    """The class that ``net`` is trained on: 0 or 1 for the half, or the class itself."""
     return (batch.y < 0).long() if net == "binary" else batch.cluster
 
 
@@ -245,14 +251,14 @@ def table(task: Task, w: Tensor) -> Tensor:
 
 
 def image_table(task: Task, w: Tensor) -> Tensor:
-    """(k, k): mean of the cosines of class i's training images with the j-th weight, the other reading of `average cosine`."""
+    """(k, k): mean cosine of class i's training images with the j-th weight, the other reading."""
     k = len(task.signs)
     each = cosines(task.train.x, MultiClass(w, w.shape[0] // k).equivalent())
     return torch.stack([each[task.train.cluster == i].mean(0) for i in range(k)])
 
 
 def blocks(values: Tensor, signs: Tensor) -> dict[str, float]:
-    """Means of the diagonal, of the rest of the same half and of the other half, the two contrasts, and the extremes that claims read."""
+    """Means of the diagonal, of its half's rest and of the other half, contrasts, and extremes."""
     k = len(signs)
     own = torch.eye(k, dtype=torch.bool)
     same = signs[:, None] * signs[None, :] > 0
@@ -290,8 +296,8 @@ def train_head(
 
         def look(now: Descent, t: int, before: int = done) -> dict[str, float]:
             shown = blocks(table(task, now.w), task.signs)
-            means: dict[str, float] = {key: shown[key] for key in (HeadPath.own, HeadPath.half, HeadPath.other)}
-            return {HeadPath.time: float(before + t), **learned(net, now.w, task), **means}
+            seen = {HeadPath.time: float(before + t), **learned(net, now.w, task)}
+            return seen | {key: shown[key] for key in (HeadPath.own, HeadPath.half, HeadPath.other)}
 
         part = folder.part("head", net=net, kind=kind, stage=stage, seed=seed)
         made = trajectory(step, state, steps - done, look, heads.every, keep=part)
@@ -304,14 +310,17 @@ def train_head(
 
 
 def dead(task: Task, w: Tensor) -> dict[str, float]:
-    """Share of neurons that no training image activates, which descent never moves again, and weights made of such neurons only."""
+    """Share of neurons that no training image activates: descent never moves them; weights made of them."""
     silent = ~(task.train.x @ w.mT >= 0).any(0)
     groups = silent.reshape(len(task.signs), -1).all(-1)
     return {"dead_share": float(silent.double().mean()), "dead_weights": float(groups.sum())}
 
 
 def correlation(task: Task, n: int) -> tuple[dict[str, float], Tensor, Tensor]:
-    """Figure 10: cosines of ``n`` embeddings a class, sorted by class; numbers, matrix, and block means without self-pairs."""
+    """Figure 10: cosines of ``n`` embeddings a class, sorted by class.
+
+    Numbers, matrix, and block means without self-pairs.
+    """
     k = len(task.signs)
     chosen = torch.cat([(task.train.cluster == c).nonzero()[:n, 0] for c in range(k)])
     x, c = task.train.x[chosen], task.train.cluster[chosen]
@@ -341,7 +350,7 @@ def correlation(task: Task, n: int) -> tuple[dict[str, float], Tensor, Tensor]:
 def embeddings(
     spec: ImageEmbeddings, encoder: Encoder, seed: int, folder: Folder
 ) -> list[tuple[Tensor, Tensor]]:
-    """Training and test embeddings of one seed with their labels, from the data folder where they are there."""
+    """Training and test embeddings of one seed with their labels, from the data folder if they are there."""
     found = []
     wanted: dict[Split, int] = {"train": spec.train, "test": spec.test}
     for split, n in wanted.items():
@@ -433,7 +442,7 @@ def _heads(spec: ImageEmbeddings, folder: Folder) -> Json:
 
 
 def _median_radii(spec: ImageEmbeddings, folder: Folder, kind: Kind) -> Json:
-    """Median radius of each head over the test points of a seed, in units of the embeddings' root mean squared norm."""
+    """Median radius of each head over the test points of a seed."""
     found: Json = {}
     for net in NETS:
         parts = _rows(spec, folder, "radii", net=net, kind=kind)
@@ -469,7 +478,8 @@ EXPERIMENTS = (
     Experiment(
         name="image-embeddings",
         paper="fa",
-        shows="Figures 2 (c, d) and 10: cosines of embeddings, and which features 2-class and 10-class heads learn on them",
+        shows="Figures 2 (c, d) and 10: cosines of embeddings, "
+        "and which features 2-class and 10-class heads learn on them",
         spec=ImageEmbeddings,
         run=run,
         takes={

@@ -1,4 +1,4 @@
-"""`image-fine-labels` (FA §6.2, Figure 3 middle and right): do 10-class labels make a network more robust than 2-class labels?
+"""`image-fine-labels` (FA §6.2, Figure 3 middle, right): are 10-class labels more robust than 2-class ones?
 
 For each seed two networks that differ in their labels alone: the same images in the same order, the same
 first weights except those of the last layer. The 10-class network is read as a 2-class one, and attacked by
@@ -54,7 +54,7 @@ DatasetName = Literal["mnist", "cifar10"]
 
 
 class Curve(Columns):
-    """One row for each data set, seed and ℓ2 radius: shares of test images that withstand an attack within it."""
+    """One row for each data set, seed and ℓ2 radius: shares of test images that withstand an attack."""
 
     dataset = column("the data set")
     seed = column("the networks' seed")
@@ -70,7 +70,7 @@ class Curve(Columns):
 
 
 class Point(Columns):
-    """One row for each data set, seed and attacked image: the smallest radius of the list at which each attack fools it."""
+    """One row for each data set, seed and image: the smallest radius at which each attack fools it."""
 
     dataset = column("the data set")
     seed = column("the networks' seed")
@@ -85,7 +85,7 @@ class Point(Columns):
 
 
 class Check(Columns):
-    """One row for each data set, network and checked radius of the first seed: what stronger attacks add to the curves'."""
+    """One row for each data set, network and checked radius of the first seed: what stronger attacks add."""
 
     dataset = column("the data set")
     seed = column("the networks' seed")
@@ -120,7 +120,7 @@ PAIRS = {
 
 
 class FineTask(Value):
-    """The 10-class network of one data set, the radii of the curve, and those at which stronger attacks look again."""
+    """The 10-class network of one data set, the curve's radii, and those at which stronger attacks look."""
 
     network: ImageNetwork
     radii: tuple[float, ...]
@@ -183,7 +183,10 @@ def _paper(name: str, train: int, training: Mapping[str, Any]) -> dict[str, Any]
 
 
 class ImageFineLabels(Spec):
-    """Networks, radii and attacks. The `cpu` networks are those that AT's tables use too; the paper's recipe is the `paper` profile."""
+    """Networks, radii and attacks. The `cpu` networks are those that AT's tables use too.
+
+    The paper's recipe is the `paper` profile.
+    """
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
@@ -352,9 +355,10 @@ class Duel:
         return found | {"fine_worst": torch.minimum(found["fine_own_loss"], found["fine_readout"])}
 
     def last(self, radius: float) -> dict[str, float]:
-        """Robust accuracy under standard PGD on each network's own loss: a random start, fixed steps, and only the last iterate counts.
+        """Robust accuracy under standard PGD on each network's own loss, where only the last iterate counts.
 
-        ``fine_last_within`` is the share of images that withstand it because they only moved to a wrong class of their own group.
+        ``fine_last_within`` is the share of images that withstand it because they only moved to a wrong class
+        of their own group.
         """
         attack = AttackSpec(norm="L2", eps=radius, steps=self.steps)
         labels = {"binary": self.coarse, "fine": self.data.y}
@@ -474,7 +478,7 @@ def _summary(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> Json:
     """Curves averaged over seeds, and the areas between them."""
     task: FineTask = getattr(spec, name)
     saved = [folder.part("curve", dataset=name, seed=seed).read().rows for seed in spec.seeds]
-    by_seed: list[dict[str, list[float]]] = [{key: [row[key] for row in rows] for key in CURVES} for rows in saved]
+    by_seed = [{str(key): [row[key] for row in rows] for key in CURVES} for rows in saved]
 
     def mean(key: str) -> list[float]:
         return [
@@ -532,7 +536,8 @@ COLUMNS = {"curve": Curve, "points": Point, "check": Check}
 EXPERIMENT = Experiment(
     name="image-fine-labels",
     paper="fa",
-    shows="FA Figure 3 (middle, right): robust accuracy against the ℓ2 radius, trained with 2-class and with 10-class labels",
+    shows="FA Figure 3 (middle, right): robust accuracy against the ℓ2 radius, "
+    "trained with 2-class and with 10-class labels",
     spec=ImageFineLabels,
     run=run,
     takes={
