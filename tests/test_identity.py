@@ -127,8 +127,8 @@ STOCK = {
     ("clusters-fig3", "quick"): "7ab3a8b69c8920c6",
     ("signal-stages", "quick"): "8b25f5a1cf90d81b",
     ("signal-stages", "cpu"): "2378be4e193e111d",
-    ("image-network", "cpu"): "f4fdb3dfed142e78",
-    ("image-landscape-cifar10", "cpu"): "65d62c1c8e75068a",
+    ("image-network", "cpu"): "d9a61bd3cb3c9b41",
+    ("image-landscape-cifar10", "cpu"): "0820798b92655ac8",
 }
 
 

@@ -84,8 +84,11 @@ def test_labels_follow_the_grouping_and_the_outputs_must_fit(tiny):
         data(tiny.replace(grouping="halves"), 0)
 
 
+SOME = {"experiment": "x", "spec": {}}
+
+
 def _hold(root, ready, go):
-    with Store(root).write({"experiment": "x"}, Silent()) as folder:
+    with Store(root).write(SOME, Silent()) as folder:
         ready.set()
         go.wait(30)
         folder.finish({"made": 1}, {})
@@ -98,13 +101,13 @@ def test_a_run_that_another_process_makes_is_waited_for(tmp_path):
     other.start()
     assert ready.wait(60)
     store = Store(tmp_path)
-    with pytest.raises(FeatscopeError, match="another process"), store.write({"experiment": "x"}, Silent(), wait=False):
+    with pytest.raises(FeatscopeError, match="another process"), store.write(SOME, Silent(), wait=False):
         pass
     found = []
 
     def wait():
-        with store.write({"experiment": "x"}, Silent(), wait=True):
-            found.append(store.find({"experiment": "x"}))
+        with store.write(SOME, Silent(), wait=True):
+            found.append(store.find(SOME))
 
     waiting = threading.Thread(target=wait)
     waiting.start()
