@@ -8,12 +8,12 @@ import types
 
 import pytest
 import torch
-from featscope.cli.main.main import invoke
 from safetensors.torch import save_file
 from torch import nn
 
 import encoder_files as files
 import image_files
+from featscope.cli.main import invoke
 from featscope.core.errors import BadInput
 from featscope.features import embed as embedding
 from featscope.images import data_folder as shelf
