@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from judging import Case, Table, judged, made
 
 NAN = float("nan")
@@ -28,38 +28,36 @@ STARTS = ("", "-grey", "-black", "-image", "-small-steps")
 
 def networks(seeds: int = 3, **changed: float) -> dict[str, list[dict[str, Any]]]:
     """Networks just good enough: .9 of the printed accuracies; ``changed`` says otherwise for the last seed, as training_column."""
-    parts = {}
+    rows = []
     for seed in range(seeds):
         for method in ("standard", "adversarial"):
             row = {"clean_test": 0.9 * PRINTED[method]["clean_test"], "robust_test": 0.9 * 0.9443 if method == "adversarial" else 0.0}
             if seed == seeds - 1:
                 row |= {key: changed[f"{method}_{key}"] for key in row if f"{method}_{key}" in changed}
-            parts[f"tested-{method}-{seed}"] = [{"method": method, "seed": seed, **row}]
-    return parts
+            rows.append({"method": method, "seed": seed, **row})
+    return {"tested": rows}
 
 
 def read(seeds: int, own: float, error: float, others: float) -> dict[str, list[dict[str, Any]]]:
     """References read .9 of their own set, which has an error of .2; the last seed's robust set may be worse. Other readers do not count."""
-    parts = {}
+    rows = []
     for seed in range(seeds):
-        rows = []
         for name, method in (("NR", "standard"), ("R", "adversarial")):
             worse = seed == seeds - 1 and name == "R"
             for reader in ("reference-standard", "reference-adversarial", "fresh-standard", "fresh-adversarial"):
                 accuracy = others if reader != f"reference-{method}" else own if worse else 0.9
-                rows.append({"set": name, "reader": reader, "accuracy": accuracy, "error_mean": error if worse else 0.2})
-        parts[f"read-{seed}"] = rows
-    return parts
+                said = {"accuracy": accuracy, "error_mean": error if worse else 0.2}
+                rows.append({"seed": seed, "set": name, "reader": reader, **said})
+    return {"read": rows}
 
 
 def features(cells: Cells, late: bool = False, own: float = 0.9, error: float = 0.2, printed: bool = True, others: float = 0.1) -> Run:
     """Curves over six epochs. ``cells`` are read at the end, or with ``late`` on average over epochs 4 to 6; other epochs say the opposite."""
     seeds = len(cells["standard", "NR"])
-    parts = read(seeds, own, error, others)
+    parts = {**read(seeds, own, error, others), "curve": []}
     swing = {4: 0.1, 5: 0.2, 6: -0.3}
     for method in ("standard", "adversarial"):
         for seed in range(seeds):
-            rows = []
             for step in (6, 5, 4, 3, 2, 1):
                 row = {f"feature_{name}": cells[method, name][seed] for name in ("NR", "R")}
                 if late and step > 3:
@@ -68,17 +66,18 @@ def features(cells: Cells, late: bool = False, own: float = 0.9, error: float = 
                     row = {key: value + (sign if key == "feature_NR" else -sign) * swing[step] for key, value in row.items()}
                 elif step < 6:
                     row = {key: 1 - value for key, value in row.items()}
-                rows.append({"step": step, "fresh": (seed + 1) % seeds, "clean_test": 0.99, **row})
-            parts[f"curve-{method}-{seed}"] = rows
-    how = {"start": "noise", "layer": "pooled", "steps": 400, "mean_error": {"NR": [0.1], "R": [0.2]}}
-    summary = {"printed": PRINTED if printed else None, "inversion": how}
+                where = {"method": method, "seed": seed, "step": step, "fresh": (seed + 1) % seeds}
+                parts["curve"].append({**where, "clean_test": 0.99, **row})
     # What the table's own run says of its networks is not what is asked: they are tested in the other run.
-    return made("image-features", parts | networks(seeds, standard_clean_test=0.0), summary, seeds=list(range(seeds)))
+    own_tests = networks(seeds, standard_clean_test=0.0)
+    # The paper has no table of Fashion-MNIST.
+    data = "mnist" if printed else "fashion-mnist"
+    return made("image-features", parts | own_tests, seeds=list(range(seeds)), network__dataset=data)
 
 
 def runs(run: Run, seeds: int = 3, **changed: float) -> dict[str, Run]:
     """The run that is judged and the one in which its networks were tested."""
-    return {"run": run, "tested": made("image-features", networks(seeds, **changed), {"printed": None}, seeds=list(range(seeds)))}
+    return {"run": run, "tested": made("image-features", networks(seeds, **changed), seeds=list(range(seeds)))}
 
 
 def scope(late: bool, bound: float, *, judged_cells: Cells = GOOD, would_be: str = "HOLDS") -> tuple[Case, ...]:
@@ -164,11 +163,12 @@ def ordered() -> Table:
         sign = -1.0 if least[0] >= 0 else 1.0
         for seed, gap in enumerate(least):
             gaps = {1: sign, 2: sign, 3: sign, 4: gap + 0.5, 5: gap, 6: gap + 0.25}
-            for step, row in enumerate(reversed(parts[f"curve-standard-{seed}"]), start=1):
-                row |= {"step": step, "feature_R": 0.25, "feature_NR": 0.25 + gaps[step]}
-            for row in parts[f"curve-adversarial-{seed}"]:
-                row |= {"feature_R": 0.5, "feature_NR": 0.5 + sign / 2}
-        return made("image-features", parts, found.summary, seeds=list(range(len(least))))
+            for row in parts["curve"]:
+                if (row["method"], row["seed"]) == ("standard", seed):
+                    row |= {"feature_R": 0.25, "feature_NR": 0.25 + gaps[row["step"]]}
+                elif row["seed"] == seed:
+                    row |= {"feature_R": 0.5, "feature_NR": 0.5 + sign / 2}
+        return made("image-features", parts, seeds=list(range(len(least))))
 
     def case(least: Sequence[float], verdict: str, value: float | None = None) -> Case:
         return Case(runs(run(least), len(least)), verdict, value, 0.0)
@@ -225,15 +225,14 @@ Rates = Mapping[tuple[str, str], Sequence[float]]
 def attacked(dataset: str, rates: Rates, default: float, **accuracy: Sequence[float | None]) -> Run:
     """Rates by seed as means over four class pairs that differ; networks are just good enough unless said otherwise."""
     seeds = len(next(iter(rates.values())))
-    parts = {}
+    rows = []
     for seed in range(seeds):
-        rows = []
         for attack in ATTACKS:
             for pair, swing in enumerate((0.02, -0.02, 0.01, -0.01)):
                 row = {m: rates[attack, m][seed] + swing if (attack, m) in rates else default for m in ("standard", "adversarial")}
                 search = {} if attack == "noise" else {"own_head": 0.5, "distance": 0.5}
-                rows.append({"seed": seed, "attack": attack, "source": pair, "target": 9, "images": 20, **search, **row})
-        parts[f"rates-{dataset}-{seed}"] = rows
+                where = {"dataset": dataset, "seed": seed, "source": pair, "target": 9}
+                rows.append({**where, "attack": attack, "images": 20, **search, **row})
     usual: dict[str, Sequence[float | None]] = {
         "standard_clean_test": [0.4] * seeds,
         "standard_robust_test": [0.0] * seeds,
@@ -241,9 +240,13 @@ def attacked(dataset: str, rates: Rates, default: float, **accuracy: Sequence[fl
         "adversarial_robust_test": [0.25] * seeds,
     }
     known = usual | accuracy
-    table = {m: {key: list(known[f"{m}_{key}"]) for key in ("clean_test", "robust_test")} for m in ("standard", "adversarial")}
-    summary = {"datasets": {dataset: {"accuracy": table}}}
-    return made("image-feature-attacks", parts, summary, datasets=[dataset], seeds=list(range(seeds)))
+    learned = [
+        {"dataset": dataset, "method": m, "seed": seed} | {key: known[f"{m}_{key}"][seed] for key in ("clean_test", "robust_test")}
+        for m in ("standard", "adversarial")
+        for seed in range(seeds)
+    ]
+    parts = {"rates": rows, "learned": learned}
+    return made("image-feature-attacks", parts, datasets=[dataset], seeds=list(range(seeds)))
 
 
 def attack_scope(dataset: str, rates: Rates, would_be: str) -> tuple[Case, ...]:
@@ -285,24 +288,18 @@ def contrast(dataset: str, method: str, high: str, low: str, factor: float, stri
 def _ten_times(dataset: str) -> Case:
     """Exactly ten times as often, in numbers that binary fractions hold: rates of every pair are 5/8 and 1/16."""
     rows = [
-        {
-            "seed": seed,
-            "attack": attack,
-            "source": pair,
-            "target": 9,
-            "own_head": 0.5,
-            "distance": 0.5,
-            "standard": rate,
-            "adversarial": 0.5,
-        }
+        {"dataset": dataset, "seed": seed, "source": pair, "target": 9, "attack": attack, "own_head": 0.5, "distance": 0.5}
+        | {"standard": rate, "adversarial": 0.5}
         for seed in (0, 1)
         for attack, rate in (("NRF", 0.625), ("RF", 0.0625), ("noise", 0.0))
         for pair in range(4)
     ]
-    parts = {f"rates-{dataset}-{seed}": [row for row in rows if row["seed"] == seed] for seed in (0, 1)}
-    good = {"clean_test": [0.9, 0.9], "robust_test": [0.9, 0.9]}
-    summary = {"datasets": {dataset: {"accuracy": {"standard": good, "adversarial": good}}}}
-    run = made("image-feature-attacks", parts, summary, datasets=[dataset], seeds=[0, 1])
+    learned = [
+        {"dataset": dataset, "method": method, "seed": seed, "clean_test": 0.9, "robust_test": 0.9}
+        for method in ("standard", "adversarial")
+        for seed in (0, 1)
+    ]
+    run = made("image-feature-attacks", {"rates": rows, "learned": learned}, datasets=[dataset], seeds=[0, 1])
     return Case({"run": run}, "HOLDS", 0.0, 0.0)
 
 

@@ -119,9 +119,7 @@ def minima(
     other = {"noise": "gamma", "gamma": "noise"}[part]
     wrong = [{**row, column: 1 - row[column]} for row in rows]
     tensors = more.pop("tensors", None)
-    return made(
-        "patch-minima", {part: rows, other: wrong}, tensors=tensors, seeds=list(range(len(values))), **more
-    )
+    return made("patch-minima", {part: rows, other: wrong}, tensors=tensors, seeds=list(range(len(values))), **more)
 
 
 @judged("AT-P3.1", "risk")
@@ -197,9 +195,7 @@ def own_logit(name: str) -> Table:
         value: float | None = None,
         points: Sequence[int] = (1000, 1000, 1000),
     ) -> Case:
-        return Case(
-            {"run": minima("robust", "own-logit", accuracies, points, noise=noise)}, verdict, value, 0.05
-        )
+        return Case({"run": minima("robust", "own-logit", accuracies, points, noise=noise)}, verdict, value, 0.05)
 
     return Table(
         holds=case((0.99, 1.0, 0.98), "HOLDS", 0.01),
@@ -232,9 +228,7 @@ def written(size: float, points: int = 20) -> dict[str, torch.Tensor]:
 def full_ball() -> Table:
     """The exact error is judged; explicit perturbations can refute it, never confirm it."""
 
-    def case(
-        accuracies: Sequence[float], size: float, verdict: str, value: float | None = None, points: int = 20
-    ) -> Case:
+    def case(accuracies: Sequence[float], size: float, verdict: str, value: float | None = None, points: int = 20) -> Case:
         run = minima("robust", "full-ball", accuracies, tensors=written(size, points))
         return Case({"run": run}, verdict, value, 0.05)
 

@@ -16,9 +16,7 @@ BOUND = LOG / 10
 SETTING = {"law__d": 100, "standard__learning_rate": 0.5}
 
 
-def recorded(
-    arm: str, seeds: Sequence[Sequence[dict[str, Any]]], diverged: Sequence[int] = (), **opposite: Any
-) -> Run:
+def recorded(arm: str, seeds: Sequence[Sequence[dict[str, Any]]], diverged: Sequence[int] = (), **opposite: Any) -> Run:
     """Rows of each seed at steps 0, 16, 32 …, last first; the other arm holds ``opposite``."""
     rows = [
         {"arm": arm, "step": 16 * at, "seed": seed, **row}
@@ -78,9 +76,7 @@ def noise_update() -> Table:
 def decomposition() -> Cannot:
     """Sixteen patches a point and two classes: the noise spans what is orthogonal to the features from N·16 = d − 4 on."""
 
-    def case(
-        points: int, d: int, verdict: str, value: float | None = None, bound: float | None = None
-    ) -> Case:
+    def case(points: int, d: int, verdict: str, value: float | None = None, bound: float | None = None) -> Case:
         return Case({"run": made("patch-fig3", {}, {}, train_size=points, law__d=d)}, verdict, value, bound)
 
     reason = "it only asks whether the noise vectors span everything (VACUOUS) or not (INCONCLUSIVE); nothing outside the span is measured at Figure 3's d"
@@ -129,9 +125,7 @@ def noise_in_d() -> Cannot:
     ) -> Case:
         rows: list[dict[str, Any]] = []
         for d in (10**3, 10**4, 10**5, 10**6):
-            peaks = [
-                (2 + seed) * d**power * (extra if d == 10**6 and seed < spoiled else 1.0) for seed in range(3)
-            ]
+            peaks = [(2 + seed) * d**power * (extra if d == 10**6 and seed < spoiled else 1.0) for seed in range(3)]
             rows += [
                 {"step": step, "seed": seed, "d": d, "noise_max": share * peak}
                 for seed, peak in enumerate(peaks)
@@ -168,13 +162,8 @@ def balanced() -> Table:
     ) -> Case:
         early = {"F_max": 4.6, "F_ratio": 0.9 if verdict == "FAILS" else 0.0}
         between = {"F_max": None, "F_ratio": None}
-        steps = [
-            [early, between, {"F_max": top, "F_ratio": ratio}, {"F_max": top + 1, "F_ratio": 1.0}]
-            for ratio in by_seed
-        ]
-        return Case(
-            {"run": recorded("standard", steps, F_max=9.0, F_ratio=1 - by_seed[0])}, verdict, value, bound
-        )
+        steps = [[early, between, {"F_max": top, "F_ratio": ratio}, {"F_max": top + 1, "F_ratio": 1.0}] for ratio in by_seed]
+        return Case({"run": recorded("standard", steps, F_max=9.0, F_ratio=1 - by_seed[0])}, verdict, value, bound)
 
     never = recorded("standard", [[{"F_max": 4.6, "F_ratio": 0.1}]], F_max=9.0, F_ratio=0.9)
     return Table(
@@ -233,9 +222,7 @@ def ends(seeds: Sequence[dict[str, list[float]]], diverged: Sequence[int] = ()) 
 def losers() -> Table:
     """The largest of A, C and D over classes, at the end of every seed, against log d/√d."""
 
-    def case(
-        seeds: Sequence[tuple[float, float, float]], verdict: str, value: float | None = None, **more: Any
-    ) -> Case:
+    def case(seeds: Sequence[tuple[float, float, float]], verdict: str, value: float | None = None, **more: Any) -> Case:
         rows = [{"u": [0.01, u], "v": [3.0, 3.0], "C": [c, 0.01], "D": [0.02, d]} for u, c, d in seeds]
         return Case({"run": ends(rows, **more)}, verdict, value, BOUND)
 
@@ -259,9 +246,7 @@ def losers() -> Table:
 def winner() -> Table:
     """The smallest max B over classes, at the end of every seed, is at least a third of log d = 4.6…"""
 
-    def case(
-        seeds: Sequence[tuple[float, float]], verdict: str, value: float | None = None, **more: Any
-    ) -> Case:
+    def case(seeds: Sequence[tuple[float, float]], verdict: str, value: float | None = None, **more: Any) -> Case:
         rows = [{"u": [9.0, 9.0], "v": list(v), "C": [9.0, 9.0], "D": [9.0, 9.0]} for v in seeds]
         return Case({"run": ends(rows, **more)}, verdict, value, 1 / 3)
 

@@ -75,8 +75,7 @@ def crossings(experiment: str, arm: str, seeds: Sequence[tuple[Any, Any]]) -> Ru
     calm = all((c, d) == (STILL, STILL) for c, d in seeds)
     opposite = growing(50.0) if calm else STILL
     wrong = [
-        {"arm": other, "step": step, "seed": 0, "C": list(opposite[at]), "D": list(opposite[at])}
-        for at, step in ((0, 0), (1, 10), (2, 20))
+        {"arm": other, "step": step, "seed": 0, "C": list(opposite[at]), "D": list(opposite[at])} for at, step in ((0, 0), (1, 10), (2, 20))
     ]
     return made(experiment, {"dynamics": rows + wrong}, seeds=list(range(len(seeds))))
 

@@ -58,9 +58,7 @@ def sweep(
                         value[column] = 2 * factor(d, seed) * d**power
                     found = value if there else {"A": -1.0, "B": -1.0}
                     time = 5.0 if there else -1.0
-                    events.append(
-                        {**place, "class": label, "event": e, "happened": there, "time": time, **found}
-                    )
+                    events.append({**place, "class": label, "event": e, "happened": there, "time": time, **found})
             for step, share in ((50, arrived(d, seed)), (0, False)):
                 time = float(d**2) if share is True else 0.5 * d**2 if share is False else share
                 right = a == arm and step == 50
@@ -129,9 +127,7 @@ def fitted(arm: str, event: int, column: str, predicted: float, late: str | None
                 arrived=lambda d, seed: NAN if seed == 0 else True,
             ),
             case(predicted, "INCONCLUSIVE", limit=None, factor=at(1e4, 3, -1.0)),
-            case(
-                predicted, "HOLDS", predicted, arrived=lambda d, seed: d**2 * (1 - 1e-9)
-            ),  # as far as rounding goes
+            case(predicted, "HOLDS", predicted, arrived=lambda d, seed: d**2 * (1 - 1e-9)),  # as far as rounding goes
             case(
                 predicted,
                 "INCONCLUSIVE",
@@ -216,10 +212,7 @@ def high_probability() -> Table:
             there = not (i < bad and how == "never")
             place = {"arm": "standard", "d": d, "seed": i // 4, "class": i // 2 % 2}
             rows.append({**place, "event": 0, "happened": there, "A": a, "B": 9.0})
-        others = [
-            {**row, "event": 1, "happened": bad == 80, "A": 0.0 if bad == 80 else 9.0, "B": 0.0}
-            for row in rows
-        ]
+        others = [{**row, "event": 1, "happened": bad == 80, "A": 0.0 if bad == 80 else 9.0, "B": 0.0} for row in rows]
         attacked = [{**row, "arm": "features-only", "event": 0} for row in others]
         run = made("patch-scaling", {"events": rows + others + attacked}, seeds=list(range(20)))
         return Case({"run": run}, verdict, value, 0.95)

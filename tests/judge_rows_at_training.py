@@ -46,9 +46,7 @@ def lost(run: Run, arm: str, seeds: Sequence[int]) -> Run:
     return run
 
 
-def trained(
-    arm: str, column: str, accuracies: Sequence[float], diverged: Sequence[int] = (), **sizes: Any
-) -> Run:
+def trained(arm: str, column: str, accuracies: Sequence[float], diverged: Sequence[int] = (), **sizes: Any) -> Run:
     """Final accuracies by seed in one column of one arm."""
 
     def rows(right: bool) -> list[dict[str, Any]]:
@@ -119,9 +117,7 @@ def perfect(arm: str, column: str) -> Table:
     )
 
 
-def bracket_run(
-    threat: str, points: str, upper: Sequence[float], lower: Sequence[float], **sizes: Any
-) -> Run:
+def bracket_run(threat: str, points: str, upper: Sequence[float], lower: Sequence[float], **sizes: Any) -> Run:
     """Attacked and certified accuracies by seed over one threat on one kind of points at ε = 1.2."""
     rows = [
         {
@@ -139,9 +135,7 @@ def bracket_run(
         for a, b in [(high, low) if (t, p, eps) == (threat, points, 1.2) else (1 - high, 1 - low)]
     ]
     right = [{"arm": "adversarial", **row} for row in rows]
-    opposite = [
-        {"arm": "standard", **row, "upper": 1 - row["upper"], "lower": 1 - row["lower"]} for row in rows
-    ]
+    opposite = [{"arm": "standard", **row, "upper": 1 - row["upper"], "lower": 1 - row["lower"]} for row in rows]
     settings = SIZES | {"seeds": list(range(len(upper)))} | sizes
     return made("patch-fig3", {"radii": right + opposite}, **settings)
 
@@ -152,9 +146,7 @@ def bracket(threat: str, points: str) -> Table:
     train = points == "train"
     bound = 0.0 if train else 0.05
 
-    def case(
-        upper: Sequence[float], lower: Sequence[float], verdict: str, value: float | None = None, **sizes: Any
-    ) -> Case:
+    def case(upper: Sequence[float], lower: Sequence[float], verdict: str, value: float | None = None, **sizes: Any) -> Case:
         return Case({"run": bracket_run(threat, points, upper, lower, **sizes)}, verdict, value, bound)
 
     ones, most = (1.0, 1.0, 1.0), (1.0, 0.98, 1.0)
@@ -192,9 +184,7 @@ def standard_training(name: str) -> Table:
     if name == "perfect-fit":
         return perfect("standard", "clean_train")
     if name != "robust-bad":
-        return small(
-            "standard", {"non-robust-features": "feature_non_robust", "clean": "clean_test"}[name], 200
-        )
+        return small("standard", {"non-robust-features": "feature_non_robust", "clean": "clean_test"}[name], 200)
 
     def case(wrong: Sequence[float], verdict: str, value: float | None = None, **more: Any) -> Case:
         run = trained("standard", "robust_model-free", [1 - w / 100 for w in wrong], **more)

@@ -25,9 +25,7 @@ class Stored(NamedTuple):
     tensors: dict[str, torch.Tensor]
 
 
-def stored(
-    dim: int, apart: float = 0.5, separation: float = SEPARATION, radius: float = RADIUS, blur: bool = False
-) -> Stored:
+def stored(dim: int, apart: float = 0.5, separation: float = SEPARATION, radius: float = RADIUS, blur: bool = False) -> Stored:
     """A training set of four points whose closest opposite pair is ``apart`` in ℓ∞ (two of one label are closer)."""
     x = torch.tensor([[0.0, 0.0], [-0.01, 0.0], [apart, apart / 2], [3.0, 2.0]], dtype=torch.float64)
     if blur:
@@ -46,11 +44,7 @@ def networks(*sets: Stored, none: bool = False, **bad: float) -> dict[str, Run]:
     ]
     kept = () if none else sets or (stored(4), stored(8))
     parts = {"cgro": rows, "accuracy": [{"kind": "Linf", "slack": -1.0}], "memory": [one.row for one in kept]}
-    return {
-        "run": made(
-            "built-cgro", parts, {}, {key: value for one in kept for key, value in one.tensors.items()}
-        )
-    }
+    return {"run": made("built-cgro", parts, {}, {key: value for one in kept for key, value in one.tensors.items()})}
 
 
 @judged("CG-C", "built")
@@ -147,9 +141,7 @@ def _counts() -> Table:
         more=(
             *growth,
             Case(
-                counted(
-                    "Linf", lambda n, size: 1 if size == 1 else 2.01, sizes=(1, 1024), levels={1: 1, 1024: 1}
-                ),
+                counted("Linf", lambda n, size: 1 if size == 1 else 2.01, sizes=(1, 1024), levels={1: 1, 1024: 1}),
                 "FAILS",
                 None,
                 1.1,
@@ -169,18 +161,11 @@ DIMENSIONS = (8, 16, 24, 32)
 RATE = math.log(3) / 4
 
 
-def packing(
-    needed: list[float], law: list[dict[str, float]] | None = None, delta: float = 0.2
-) -> dict[str, Run]:
+def packing(needed: list[float], law: list[dict[str, float]] | None = None, delta: float = 0.2) -> dict[str, Run]:
     """Counts at the largest δ and the μ nearest to .1, in no order; at other δ and μ they would decide otherwise."""
-    rows = [
-        {"D": d, "delta": delta, "mu": 0.1, "needed": count}
-        for d, count in zip(DIMENSIONS, needed, strict=True)
-    ]
+    rows = [{"D": d, "delta": delta, "mu": 0.1, "needed": count} for d, count in zip(DIMENSIONS, needed, strict=True)]
     others = [
-        {"D": d, "delta": other, "mu": mu, "needed": 7.0 * d}
-        for d in DIMENSIONS
-        for other, mu in ((0.01, 0.1), (delta, 0.0), (delta, 0.2))
+        {"D": d, "delta": other, "mu": mu, "needed": 7.0 * d} for d in DIMENSIONS for other, mu in ((0.01, 0.1), (delta, 0.0), (delta, 0.2))
     ]
     facts = law if law is not None else [lawful()]
     settings = {"deltas": [0.01, delta], "mus": [0.0, 0.1, 0.2]}

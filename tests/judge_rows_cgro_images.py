@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from featscope.core.store import Run
+from featscope.experiments.run import Run
 from judging import Cannot, Case, Table, judged, made
 
 NAN = math.nan
@@ -116,12 +116,12 @@ def landscape(data: str, *, low: bool = False, settings: dict[str, Any] | None =
     if low:
         chosen["fit"] = (0.1, 0.1, 0.1)
     watched, radii = (eps / 2, eps, 2 * eps), (eps / 2, eps, 2 * eps, 3 * eps)
-    parts: dict[str, list[dict[str, Any]]] = {}
+    parts: dict[str, list[dict[str, Any]]] = {"training": [], "radii": []}
     for seed in SEEDS:
         own = {key: value[seed] for key, value in chosen.items()}
-        parts[f"seed-{seed}"] = _epochs(own)
-        parts[f"radii-{seed}"] = [
-            _radius(own, which, eps, radius, factor)
+        parts["training"] += [{"seed": seed, **row} for row in _epochs(own)]
+        parts["radii"] += [
+            {"seed": seed, **_radius(own, which, eps, radius, factor)}
             for which in ("train", "test")
             for factor, radius in zip((0.5, 1, 2, 3), radii, strict=True)
         ]

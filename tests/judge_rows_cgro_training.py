@@ -60,9 +60,7 @@ QUIET: dict[str, Any] = {
 
 def _training(columns: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """The rows of one seed; a column is a number, one for each step, or either for each seed."""
-    chosen = {
-        key: value[seed] if isinstance(value, dict) else value for key, value in {**QUIET, **columns}.items()
-    }
+    chosen = {key: value[seed] if isinstance(value, dict) else value for key, value in {**QUIET, **columns}.items()}
     return [
         {
             "step": step,
@@ -108,9 +106,7 @@ def kept(name: str) -> str:
     return f"robustness[seed=0]/{name}"
 
 
-def points(
-    failing: int = 0, wrong: int = 0, n: int = 100, size: float = 1.5, undecided: int = 0
-) -> dict[str, torch.Tensor]:
+def points(failing: int = 0, wrong: int = 0, n: int = 100, size: float = 1.5, undecided: int = 0) -> dict[str, torch.Tensor]:
     """f(x) = x₁³ at ±1.5: ``failing`` points with a perturbation of ``size`` against the label, ``wrong`` ones on the wrong side from the start, ``undecided`` ones at 0."""
     y = torch.tensor([1.0, -1.0] * (n // 2), dtype=torch.float64)
     side = y.clone()
@@ -135,8 +131,7 @@ def stages(
         "training": [row for seed in SEEDS for row in _training(columns or {}, seed)],
         # The opening is recorded too, and is not what the statements are about.
         "opening": _training(
-            dict.fromkeys(("u_max", "v_max", "alpha_u", "crosstalk_low", "slack"), 1000000000.0)
-            | {"growth_constant": 0.0},
+            dict.fromkeys(("u_max", "v_max", "alpha_u", "crosstalk_low", "slack"), 1000000000.0) | {"growth_constant": 0.0},
             0,
         ),
         "robustness": _robustness({**BALL, **(robustness or {})}),
@@ -145,11 +140,7 @@ def stages(
         # In the middle, so that neither the first nor the last step decides.
         steps = [(0.0, 0.0), gaps, (0.0, 0.0)]
         rows["verify"] = [{"step": at, "seed": 0, "gap_u": u, "gap_v": v} for at, (u, v) in enumerate(steps)]
-    return {
-        "run": made(
-            "signal-stages", rows, {}, tensors or points(), seeds=list(SEEDS), **{**SETTINGS, **settings}
-        )
-    }
+    return {"run": made("signal-stages", rows, {}, tensors or points(), seeds=list(SEEDS), **{**SETTINGS, **settings})}
 
 
 def by_seed(*values: Any) -> dict[int, Any]:
@@ -233,10 +224,7 @@ def _growth_always() -> Table:
 
 
 def starts(*pairs: tuple[int, float | None]) -> dict[str, Run]:
-    rows = [
-        {"seed": at, "T0": reached, "T0_predicted": predicted}
-        for at, (reached, predicted) in enumerate(pairs)
-    ]
+    rows = [{"seed": at, "T0": reached, "T0_predicted": predicted} for at, (reached, predicted) in enumerate(pairs)]
     return {"run": made("signal-scaling", {"starts": rows})}
 
 
@@ -396,9 +384,7 @@ def _memory_time() -> Table:
 @judged("CG-HC.1", "up to a logarithm")
 def _hypothesis() -> Table:
     def sizes(signal: Any, noise: Any) -> dict[str, Run]:
-        return stages(
-            {"alpha_u": by_seed(*([value, 0.0, 0.0, 0.0, 0.0] for value in signal)), "v_max": by_seed(*noise)}
-        )
+        return stages({"alpha_u": by_seed(*([value, 0.0, 0.0, 0.0, 0.0] for value in signal)), "v_max": by_seed(*noise)})
 
     ones = (1.0, 1.0, 1.0)
     return Table(
@@ -629,12 +615,7 @@ def _features(reading: str) -> Entry:
 
     def ends(signal: Any = 2.0, least: Any = 0.5, most: Any = 1.5) -> dict[str, Run]:
         columns = {"signal": signal, "V_min": least, "V_max": most}
-        return stages(
-            {
-                key: by_seed(*map(last, value)) if isinstance(value, tuple) else last(value)
-                for key, value in columns.items()
-            }
-        )
+        return stages({key: by_seed(*map(last, value)) if isinstance(value, tuple) else last(value) for key, value in columns.items()})
 
     return Table(
         # Each seed's worst by another quantity: 2.6 = α³U, 2.5 = 1/V_min, 2.4 = V_max.

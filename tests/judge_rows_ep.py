@@ -201,22 +201,23 @@ def separation(
     dataset: str, train: int = 188, test: int = 207, eps: float = 0.03, whole: bool = True, bad: str = "", **printed: float
 ) -> dict[str, Run]:
     """Pairs of images ``train`` and ``test`` bytes apart; the other data set is far from any bound the other way."""
-    parts: dict[str, list[dict[str, Any]]] = {}
+    parts: dict[str, list[dict[str, Any]]] = {"closest": []}
+    said = {"train": 0.737, "test": 0.812, **{key.split("_")[0]: value for key, value in printed.items()}}
+    lines = {pair: {"eps": eps, "whole": whole, "printed": value} for pair, value in said.items()}
     tensors: dict[str, torch.Tensor] = {}
     other = "cifar10" if dataset == "mnist" else "mnist"
     for name, gaps in ((other, {"train": 1, "test": 1}), (dataset, {"train": train, "test": test})):
         for pair, gap in gaps.items():
-            part = f"closest-{name}-{pair}"
+            part = f"closest[dataset={name},pair={pair}-train]"
             left, right = torch.full((1, 2, 2), 10, dtype=torch.uint8), torch.full((1, 2, 2), 10, dtype=torch.uint8)
             # one pixel goes down, one up: the largest difference counts, whatever its sign
             left[0, 0, 0], right[0, 1, 1] = 10 + gap, 11
             labels = torch.tensor([3, 3 if (name, bad) == (dataset, f"{pair} label") else 5])
             shift = 1e-9 if (name, bad) == (dataset, f"{pair} row") else 0.0
-            parts[part] = [{"dataset": name, "pair": f"{pair}-train", "separation": gap / 255 + shift, "bytes": gap}]
+            row = {"dataset": name, "pair": f"{pair}-train", "separation": gap / 255 + shift, "bytes": gap}
+            parts["closest"].append({**row, **(lines[pair] if name == dataset else {"eps": 9.0, "whole": False})})
             tensors |= {f"{part}/left": left, f"{part}/right": right, f"{part}/labels": labels}
-    lines = {"train_train_printed": 0.737, "test_train_printed": 0.812, **printed}
-    table = [{"dataset": other, "eps": 9.0, "whole": False}, {"dataset": dataset, "eps": eps, "whole": whole, **lines}]
-    return {"run": made("image-separation", parts, {"table": table}, tensors)}
+    return {"run": made("image-separation", parts, tensors=tensors)}
 
 
 @judged("EP-sep", "mnist-separated", "mnist-far", "cifar10-separated", "cifar10-far")

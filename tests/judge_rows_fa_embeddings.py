@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
-from featscope.core.store import Run
-from judge_runs_fa import NAN
-from judging import Case, Entry, Table, judged, made
+from featscope.experiments.run import Run
+from judging import Case, Entry, Parts, Table, judged, made
 
+NAN = float("nan")
 #: a head's numbers that hold for no reading
 SPOILED = {
+    "own": 0.1,
+    "half": 0.1,
+    "other": 0.1,
     "same_min": -0.5,
     "same_other_max": 0.5,
     "own_min": -0.5,
@@ -39,35 +43,23 @@ LITE, CLIP = "efficientnet-lite0", "clip-vit-b-32"
 
 def heads(net: str, kind: str, stage: str, by_seed: Sequence[dict[str, float]], encoder: str = LITE, side: int = 224) -> Run:
     """One head of one kind of embedding at one stage, seed by seed; all others hold nothing."""
-    parts: dict[str, list[dict[str, Any]]] = {}
+    table = []
     for seed, given in enumerate(by_seed):
-        for k in KINDS:
-            parts[f"correlation-{k}-{seed}"] = [{"seed": seed, "kind": k, **APART}]
-            for s in STAGES:
-                row = {f"{n}_{key}": value for n in NETS for key, value in SPOILED.items()}
-                if (k, s) == (kind, stage):
-                    row |= {f"{net}_{key}": value for key, value in given.items()}
-                parts[f"table-{k}-{s}-{seed}"] = [{"seed": seed, "kind": k, "stage": s, **row}]
-    return made("image-embeddings", parts, _summary(encoder, side), seeds=list(range(len(by_seed))))
+        for n, k, s in product(NETS, KINDS, STAGES):
+            row = SPOILED | (given if (n, k, s) == (net, kind, stage) else {})
+            table.append({"net": n, "kind": k, "stage": s, "seed": seed, **row})
+    apart = [{"kind": k, "seed": seed, **APART} for seed in range(len(by_seed)) for k in KINDS]
+    return _made({"table": table, "correlation": apart}, len(by_seed), encoder, side)
 
 
 def figure10(kind: str, by_seed: Sequence[dict[str, float]], encoder: str = LITE, side: int = 224) -> Run:
     """Correlations of one kind of embedding, seed by seed; the other kind holds nothing."""
-    parts = {
-        f"correlation-{k}-{seed}": [{"seed": seed, "kind": k, **APART, **(given if k == kind else {})}]
-        for seed, given in enumerate(by_seed)
-        for k in KINDS
-    }
-    return made("image-embeddings", parts, _summary(encoder, side), seeds=list(range(len(by_seed))))
+    rows = [{"kind": k, "seed": seed, **APART, **(given if k == kind else {})} for seed, given in enumerate(by_seed) for k in KINDS]
+    return _made({"correlation": rows}, len(by_seed), encoder, side)
 
 
-def _summary(encoder: str, side: int) -> dict[str, Any]:
-    shown = {net: dict.fromkeys(("own", "half", "other", "test_own", "test_half")) for net in NETS}
-    return {
-        "encoder": encoder,
-        "preprocessing": {"side": side},
-        "heads": {f"{k}-{s}": shown for k in KINDS for s in STAGES},
-    }
+def _made(parts: Parts, seeds: int, encoder: str, side: int) -> Run:
+    return made("image-embeddings", parts, encoder=encoder, side=side, seeds=list(range(seeds)))
 
 
 def _case(run: Run, verdict: str, value: float | None = None, bound: float | None = None, would_be: str | None = None) -> Case:

@@ -54,9 +54,7 @@ RADII = [0.0, 10.0, 20.0, 50.0]
 HALFWAY = [1.0, 0.5, 0.5, 0.0]
 
 
-def fig3(
-    by_seed: Sequence[dict[str, float]] = (), radii: Sequence[float] = RADII, **curves: Sequence[float]
-) -> Run:
+def fig3(by_seed: Sequence[dict[str, float]] = (), radii: Sequence[float] = RADII, **curves: Sequence[float]) -> Run:
     """Curves of robust accuracy; those that are not named lie at one half."""
     found = {key: list(curves.get(key, HALFWAY)) for key in ALL_CURVES}
     shares = [{"radius": r} | {key: found[key][i] for key in ALL_CURVES} for i, r in enumerate(radii)]
@@ -115,9 +113,7 @@ def published(curve: str, half: float) -> Table:
             _case(at(half + 1.001), "FAILS", 1.001, 1.0),
             _case(fig3(**{curve: [1.0, 0.9, 0.8, 0.5]}), "FAILS", None, 1.0),
             # the last radius is near the published one, but the curve has not crossed one half
-            _case(
-                fig3(radii=[0.0, half + 0.5], **{key: [1.0, 0.505] for key in ALL_CURVES}), "FAILS", None, 1.0
-            ),
+            _case(fig3(radii=[0.0, half + 0.5], **{key: [1.0, 0.505] for key in ALL_CURVES}), "FAILS", None, 1.0),
             _case(fig3(**{curve: [0.0, 0.0, 0.0, 0.0]}), "FAILS", half, 1.0),
         ),
     )

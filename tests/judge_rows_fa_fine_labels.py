@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from featscope.core.store import Run
-from judge_runs_fa import NAN
+from featscope.experiments.run import Run
 from judging import Case, Entry, Table, judged, made
 
 COLUMNS = ("binary", "fine_own_loss", "fine_readout", "fine_worst", "fine_largest", "binary_last", "fine_last", "fine_last_within")
@@ -18,13 +17,15 @@ PAIRS = {
 }
 OTHER = {"mnist": "cifar10", "cifar10": "mnist"}
 Gaps = Sequence[float]
+NAN = float("nan")
 
 
 def duel(
     dataset: str, fine: str, binary: str, by_seed: Sequence[Gaps], clean: Sequence[tuple[float, float]] | None = None, checks: Any = ()
 ) -> Run:
     """10-class minus 2-class accuracy at radii 0, 1, 3 and 4, seed by seed; all other differences have the other sign."""
-    parts: dict[str, list[dict[str, Any]]] = {}
+    other = OTHER[dataset]
+    parts: dict[str, list[dict[str, Any]]] = {"curve": [], "check": []}
     for seed, gaps in enumerate(by_seed):
         rows = []
         for i, (radius, gap) in enumerate(zip((0.0, 1.0, 3.0, 4.0), gaps, strict=True)):
@@ -35,13 +36,20 @@ def duel(
                 row |= {"binary": first[0], "fine_readout": first[1]}
                 row |= {binary: first[0]} if binary == "binary" else {}
                 row |= {fine: row[binary] + gap} if fine != "fine_readout" else {}
-            rows.append({"seed": seed, "radius": radius, **row})
+            rows.append({"dataset": dataset, "seed": seed, "radius": radius, **row})
         # Rows need not come in order of the radius.
-        parts[f"curve-{dataset}-{seed}"] = rows[::-1]
-        parts[f"curve-{OTHER[dataset]}-{seed}"] = [{"seed": seed, "radius": r, **dict.fromkeys(COLUMNS, 0.1)} for r in (0.0, 1.0)]
-    parts[f"check-{dataset}-0"] = [{"net": net, "radius": r, "images": n, "left": n, "fooled": f} for net, r, n, f in checks]
-    parts[f"check-{dataset}-1"] = [{"net": "fine", "radius": 1.0, "images": 100, "left": 100, "fooled": 100}]
-    parts[f"check-{OTHER[dataset]}-0"] = [{"net": "fine", "radius": 1.0, "images": 100, "left": 100, "fooled": 50}]
+        parts["curve"] += rows[::-1]
+        low = dict.fromkeys(COLUMNS, 0.1)
+        parts["curve"] += [{"dataset": other, "seed": seed, "radius": r, **low} for r in (0.0, 1.0)]
+
+    def looked(name: str, seed: int, *found: tuple[str, float, int, int]) -> None:
+        for net, radius, images, fooled in found:
+            where = {"dataset": name, "seed": seed, "net": net, "radius": radius}
+            parts["check"].append({**where, "images": images, "left": images, "fooled": fooled})
+
+    looked(dataset, 0, *checks)
+    looked(dataset, 1, ("fine", 1.0, 100, 100))
+    looked(other, 0, ("fine", 1.0, 100, 50))
     return made("image-fine-labels", parts, {}, datasets=[dataset], seeds=list(range(len(by_seed))))
 
 

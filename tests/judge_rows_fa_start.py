@@ -35,9 +35,7 @@ def start(
         for p in PROPERTIES
         if (p, i) not in absent
     ]
-    parts = {"draws": rows, "stated": [{"failure_probability": stated, "cross_bound": 1.0}]} | conditions(
-        unmet
-    )
+    parts = {"draws": rows, "stated": [{"failure_probability": stated, "cross_bound": 1.0}]} | conditions(unmet)
     return made("clusters-properties", parts, **(SETTING | setting))
 
 
@@ -175,11 +173,7 @@ def _first_fine_step() -> Entry:
     return rates(["C.5"])
 
 
-ROUTES = [
-    f"{net}_{route}"
-    for net in ("binary", "fine")
-    for route in ("autograd", "decomposition", "marginal", "rotated")
-]
+ROUTES = [f"{net}_{route}" for net in ("binary", "fine") for route in ("autograd", "decomposition", "marginal", "rotated")]
 
 
 def routes(*by_seed: Mapping[str, Any]) -> Run:

@@ -141,9 +141,7 @@ judged("FA-T4.6", "n")(lambda: falling("n", "sphere_bound"))
 
 
 def _fit_case(sweep: str, key: str, bound: float, verdict: str, fit: Fit | None) -> Case:
-    return _case(
-        scaling({(sweep, key): fit}), verdict, None if fit is None or fit[1] != fit[1] else fit[1], bound
-    )
+    return _case(scaling({(sweep, key): fit}), verdict, None if fit is None or fit[1] != fit[1] else fit[1], bound)
 
 
 def flat(sweep: str, key: str) -> Table:
@@ -198,9 +196,7 @@ judged("FA-T4.7", "scaling d/robust")(lambda: lasting("d", "certified_over_root_
 @judged("FA-T4.5", "d alone/weights")
 def _d_alone() -> Entry:
     def case(would_be: str, fit: Fit | None) -> Case:
-        return _case(
-            scaling({("d", "deviation"): fit}), "OUT_OF_SCOPE", fit[1] if fit else None, -0.1, would_be
-        )
+        return _case(scaling({("d", "deviation"): fit}), "OUT_OF_SCOPE", fit[1] if fit else None, -0.1, would_be)
 
     return Cannot(
         "OUT_OF_SCOPE by what is asked: n stays at 1000 along d where the assumption wants n ≥ k^7, and no setting of the sweep changes that",
@@ -295,11 +291,7 @@ def points(key: str, *by_seed: Sequence[float], unmet: Sequence[Condition] = (),
         "fine_readout": 1.0,
         "fine_own_loss": 1.5,
     }
-    rows = [
-        {"seed": s, "point": i, **other, key: r}
-        for s, radii in enumerate(by_seed)
-        for i, r in enumerate(radii)
-    ]
+    rows = [{"seed": s, "point": i, **other, key: r} for s, radii in enumerate(by_seed) for i, r in enumerate(radii)]
     spoiled = [{"seed": 0, "step": 0, "binary_exact": 1e6, "fine_certified": 0.0}] * 50
     tensors = {name: t for s in range(len(by_seed)) for name, t in line_proof("radii", seed=s).items()}
     settings = {f"law__{name}": value for name, value in law.items()}
@@ -327,12 +319,8 @@ def _robust_paper() -> Entry:
             _case(points("binary_exact", [19.9] * 100, k=4, d=100), "HOLDS", 0.0),
             _case(points("binary_exact", [59.9] * 100, k=3, d=300), "HOLDS", 0.0),
             _case(points("binary_exact", [60.1] * 100, k=3, d=300), "FAILS", 1.0),
-            _case(
-                points("binary_exact", near, near, unmet=UNMET, **law), "OUT_OF_SCOPE", 0.0, would_be="HOLDS"
-            ),
-            _case(
-                points("binary_exact", far, far, unmet=UNMET, **law), "OUT_OF_SCOPE", 1.0, would_be="FAILS"
-            ),
+            _case(points("binary_exact", near, near, unmet=UNMET, **law), "OUT_OF_SCOPE", 0.0, would_be="HOLDS"),
+            _case(points("binary_exact", far, far, unmet=UNMET, **law), "OUT_OF_SCOPE", 1.0, would_be="FAILS"),
         ),
     )
 
@@ -352,9 +340,7 @@ def _fine_paper() -> Entry:
             _case(points("fine_certified", [*near[:5], *far, *far[:45]], **law), "INCONCLUSIVE", 0.05),
             _case(points("fine_certified", [1.01] * 100, **law), "HOLDS", 0.0),
             _case(points("fine_certified", [1.9] * 100, k=4, d=400), "FAILS", 1.0),
-            _case(
-                points("fine_certified", far, far, unmet=UNMET, **law), "OUT_OF_SCOPE", 0.0, would_be="HOLDS"
-            ),
+            _case(points("fine_certified", far, far, unmet=UNMET, **law), "OUT_OF_SCOPE", 0.0, would_be="HOLDS"),
         ),
     )
 
@@ -456,9 +442,7 @@ def _fragile() -> Entry:
     """Right after the perturbation at most 5 % of the time, by a network that is right at least 95 % of the time before it."""
 
     def case(verdict: str, value: float | None, clean: float, fine: float, after: float) -> Case:
-        return _case(
-            built(fragile={"clean": clean, "fine_clean": fine, "right_after_explicit": after}), verdict, value
-        )
+        return _case(built(fragile={"clean": clean, "fine_clean": fine, "right_after_explicit": after}), verdict, value)
 
     return Table(
         holds=case("HOLDS", 0.0, 1.0, 0.96, 0.0),
@@ -481,9 +465,7 @@ def _biased() -> Entry:
     """The most robust network among those that are right at least 95 % of the time."""
 
     def case(verdict: str, value: float | None, *pairs: tuple[float, float]) -> Case:
-        return _case(
-            built(biased=[{"clean": clean, "robust_far": robust} for clean, robust in pairs]), verdict, value
-        )
+        return _case(built(biased=[{"clean": clean, "robust_far": robust} for clean, robust in pairs]), verdict, value)
 
     return Table(
         holds=case("HOLDS", 0.0, (1.0, 0.0), (0.96, 0.0), (0.94, 1.0)),

@@ -27,9 +27,7 @@ def falling(sweep: str, key: str) -> Table:
     """o(1) along a sweep: the interval of the fitted exponent is at most −.1."""
 
     def case(verdict: str, fit: Fit | None) -> Case:
-        return _case(
-            scaling({(sweep, key): fit}), verdict, None if fit is None or math.isnan(fit[1]) else fit[1], -0.1
-        )
+        return _case(scaling({(sweep, key): fit}), verdict, None if fit is None or math.isnan(fit[1]) else fit[1], -0.1)
 
     return Table(
         holds=case("HOLDS", (-0.6, -0.5, -0.4)),
@@ -66,12 +64,8 @@ def _balanced(name: str) -> Entry:
         holds=_case(make("binary", _margins((9.8, 10.0), (9.7, 10.0), (9.6, 10.0))), "HOLDS", 0.03, 0.05),
         fails=_case(make("binary", bad), "FAILS", (0.5 + 0.6 + 0.2) / 3, 0.05),
         at_bound=_case(make("binary", _margins((19.0, 20.0), (19.0, 20.0))), "HOLDS", 0.05, 0.05),
-        bad_seed=_case(
-            make("binary", _margins((10.0, 10.0), (5.0, 10.0), (10.0, 10.0))), "INCONCLUSIVE", 0.5 / 3, 0.05
-        ),
-        nan=_case(
-            make("binary", _margins((10.0, 10.0), (10.0, 10.0), (NAN, 10.0))), "INCONCLUSIVE", None, 0.05
-        ),
+        bad_seed=_case(make("binary", _margins((10.0, 10.0), (5.0, 10.0), (10.0, 10.0))), "INCONCLUSIVE", 0.5 / 3, 0.05),
+        nan=_case(make("binary", _margins((10.0, 10.0), (10.0, 10.0), (NAN, 10.0))), "INCONCLUSIVE", None, 0.05),
         more=(
             _case(make("binary", _margins((-2.0, -1.0), (-2.0, -1.0))), "FAILS"),
             _case(make("binary", _margins((-2.0, 0.0), (0.0, 0.0))), "FAILS"),
@@ -110,9 +104,7 @@ def _active_paper() -> Entry:
 def active(net: str) -> Table:
     """At Assumption 4.3 the first steps of descent are rows of their own; the flow begins after them, so that its first row counts."""
 
-    def case(
-        verdict: str, value: float | None, starts: Sequence[Sequence[float]], flows: Sequence[Sequence[float]]
-    ) -> Case:
+    def case(verdict: str, value: float | None, starts: Sequence[Sequence[float]], flows: Sequence[Sequence[float]]) -> Case:
         return _case(assumption(net, _activity(*flows), _activity(*starts)), verdict, value, 0.0)
 
     first, always = (0.5, 1.0, 1.0), (1.0, 1.0, 1.0)
@@ -137,9 +129,7 @@ def active(net: str) -> Table:
     )
 
 
-judged("FA-L5.5", "assumption-literal", "assumption-lemma", "assumption-lemma-large")(
-    lambda: active("binary")
-)
+judged("FA-L5.5", "assumption-literal", "assumption-lemma", "assumption-lemma-large")(lambda: active("binary"))
 judged("FA-LC.10", "activation, literal", "activation, lemma")(lambda: active("fine"))
 
 #: k = 3, n = 100, ε = .01, η = 1/1024 and t = 1/η: the proof's bounds are .06 ln 1025 on σ from above, 0 from below, .01 on λ of others,
@@ -175,10 +165,7 @@ def lemma(net: str) -> Cannot:
             case("FAILS", 0.1, {"slope_ratio": 1 + slope + 0.1}),
             case("FAILS", 0.3, {"lambda_other": 0.11}, {"lambda_other": 0.31}, {"lambda_other": 0.21}),
             case("FAILS", 0.2, {"lambda_other": 0.11}, {"sigma_other": 0.22}, quiet=3),
-            *(
-                case("FAILS", None, {key: NAN})
-                for key in ("sigma_max", "sigma_min", "margin_min", "slope_ratio", "own_active")
-            ),
+            *(case("FAILS", None, {key: NAN}) for key in ("sigma_max", "sigma_min", "margin_min", "slope_ratio", "own_active")),
             *(case("FAILS", None, {}, {key: NAN}) for key in ("lambda_other", "sigma_other")),
         ),
     )
@@ -217,21 +204,14 @@ judged("FA-LC.23", "assumption", "assumption-large")(lambda: growth("fine"))
 
 
 def _ratios(*ratios: float) -> list[list[Row]]:
-    return ended(
-        *(
-            {"lambda_ratio": r, "lambda_min": 0.0 if r < 0 else 1.0, "lambda_max": 1.0 if r < 0 else r}
-            for r in ratios
-        )
-    )
+    return ended(*({"lambda_ratio": r, "lambda_min": 0.0 if r < 0 else 1.0, "lambda_max": 1.0 if r < 0 else r} for r in ratios))
 
 
 def ratio(net: str) -> Table:
     """Largest ÷ least λ is at most 1 + 204ε (k-class: 1 + 204 k² ε) in every seed; a bound above 10 says nothing."""
     square = 1 if net == "binary" else 9
 
-    def case(
-        verdict: str, value: float | None, allowed: float, *ratios: float, would_be: str | None = None
-    ) -> Case:
+    def case(verdict: str, value: float | None, allowed: float, *ratios: float, would_be: str | None = None) -> Case:
         run = assumption(net, _ratios(*ratios), epsilon=allowed / (204 * square))
         return _case(run, verdict, value, allowed, would_be)
 
@@ -286,10 +266,7 @@ def signs(net: str) -> Table:
     """No own λ is negative and no foreign one positive, in any row of any seed."""
 
     def case(verdict: str, value: float | None, *by_seed: Sequence[tuple[float, float]]) -> Case:
-        rows = [
-            [GOOD | {"lambda_min": own, "lambda_other_top": other} for own, other in pairs]
-            for pairs in by_seed
-        ]
+        rows = [[GOOD | {"lambda_min": own, "lambda_other_top": other} for own, other in pairs] for pairs in by_seed]
         return _case(fig2(net, rows, unmet=UNMET), verdict, value, 0.0)
 
     start, good = (0.0, 0.0), (0.5, -0.2)

@@ -66,9 +66,7 @@ def courses(net: str, by_seed: Sequence[Sequence[Row]]) -> dict[str, list[Row]]:
     """Rows along training of one network, seed by seed; the other network is spoiled."""
     other = NETS[1 - NETS.index(net)]
     return {
-        net: [
-            {"step": i, "seed": seed} | row for seed, rows in enumerate(by_seed) for i, row in enumerate(rows)
-        ],
+        net: [{"step": i, "seed": seed} | row for seed, rows in enumerate(by_seed) for i, row in enumerate(rows)],
         other: [{"step": i, "seed": seed} | SPOILED for seed in range(len(by_seed)) for i in range(3)],
     }
 
@@ -78,9 +76,7 @@ def ended(*ends: Row) -> list[list[Row]]:
     return [[SPOILED, SPOILED, GOOD | end] for end in ends]
 
 
-def fig2(
-    net: str, by_seed: Sequence[Sequence[Row]], tables: Sequence[Row] = (), unmet: Sequence[Condition] = ()
-) -> Run:
+def fig2(net: str, by_seed: Sequence[Sequence[Row]], tables: Sequence[Row] = (), unmet: Sequence[Condition] = ()) -> Run:
     """A run at §6.1's values; accuracies that are not named are one half."""
     usual = {"clean_binary": 0.5, "clean_fine": 0.5}
     parts = courses(net, by_seed) | conditions(unmet)
@@ -148,9 +144,7 @@ def with_fit(fit: Fit | None) -> list[float]:
     return [math.exp(slope * u * step + c * r) for u, r in ((-1, 1), (0, -2), (1, 1))]
 
 
-def scaling(
-    fits: Mapping[tuple[str, str], Fit | None], rows: Mapping[str, Sequence[Row]] | None = None
-) -> Run:
+def scaling(fits: Mapping[tuple[str, str], Fit | None], rows: Mapping[str, Sequence[Row]] | None = None) -> Run:
     """Sweeps with the given fits by sweep and quantity, and with the given rows; all other quantities straddle every bound."""
     found: list[Row] = []
     for sweep, keys in SWEEPS.items():
@@ -165,9 +159,7 @@ def scaling(
                 "clean_fine": 0.5,
             }
             usual |= {"lambda_min": -9.0, "fine_lambda_min": 1.0, "fine_lambda_other": 0.1}
-            fitted = {
-                key: column[i] for key, column in values.items() if (sweep, key) in fits or key not in usual
-            }
+            fitted = {key: column[i] for key, column in values.items() if (sweep, key) in fits or key not in usual}
             found.append({"sweep": sweep, "at": 10.0 ** (3 + i), "seed": 0} | usual | fitted | row)
     return made("clusters-scaling", {"setting": found})
 
@@ -183,7 +175,4 @@ def line_proof(part: str, delta: float = -2.0, **labels: int | str) -> dict[str,
         "delta": [[delta]],
         "certificate": [[[1.0], [1.0]]],
     }
-    return {
-        f"{labelled(part, labels)}/{name}": torch.tensor(value, dtype=torch.float64)
-        for name, value in tensors.items()
-    }
+    return {f"{labelled(part, labels)}/{name}": torch.tensor(value, dtype=torch.float64) for name, value in tensors.items()}

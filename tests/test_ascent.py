@@ -34,9 +34,7 @@ def points(n: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
     return x, bumpy(x).argmax(-1)
 
 
-def written_out(
-    x: Tensor, y: Tensor, threat: Threat, delta: Tensor, sizes: list[float], until: bool = False
-) -> tuple[Tensor, int]:
+def written_out(x: Tensor, y: Tensor, threat: Threat, delta: Tensor, sizes: list[float], until: bool = False) -> tuple[Tensor, int]:
     """PGD on cross-entropy for one example: its point of smallest margin, and how many were looked at."""
     best, least, looks = delta, float("inf"), 0
     for size in [*sizes, 0.0]:
@@ -71,9 +69,7 @@ def test_pgd_is_its_ten_lines(norm: str, until: bool, size: float | None) -> Non
     found = PGD("cross-entropy", 8, size, stop_early=until)(counted, x, y, threat, stream(2, "a"))
     start = threat.sample(x, stream(2, "a"))
     sizes = [0.15 * (1 - step / 8) if size is None else size for step in range(8)]
-    rows = [
-        written_out(x[i : i + 1], y[i : i + 1], threat, start[i : i + 1], sizes, until) for i in range(20)
-    ]
+    rows = [written_out(x[i : i + 1], y[i : i + 1], threat, start[i : i + 1], sizes, until) for i in range(20)]
     torch.testing.assert_close(found, torch.cat([best for best, _ in rows]), rtol=0, atol=1e-9)
     # One look more for those who leave early: whether they are wrong as they are.
     assert sum(looked) == sum(looks for _, looks in rows) + (20 if until else 0)

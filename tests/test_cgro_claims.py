@@ -137,9 +137,7 @@ def test_brackets_are_in_order_and_accuracy_falls_with_the_radius(stages: Run) -
     assert (rows["certified"] <= rows["attacked"]).all()
     for seed in (0, 1):
         for name in ("train", "test"):
-            mine = rows.filter(
-                (rows["seed"] == seed) & (rows["sample"] == name) & (rows["reading"] == "ball")
-            ).sort("radius")
+            mine = rows.filter((rows["seed"] == seed) & (rows["sample"] == name) & (rows["reading"] == "ball")).sort("radius")
             assert (mine["certified"].diff().drop_nulls() <= 0).all()
 
 
@@ -188,9 +186,7 @@ def test_beyond_the_critical_size_the_literal_reading_fails_and_the_other_is_out
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0.01, 5), st.floats(0.02, 2), st.floats(1, 5), st.floats(1, 500), st.integers(0, 1000))
-def test_lemma_a1_for_any_sequence_between_its_bounds(
-    start: float, rate: float, spread: float, goal: float, seed: int
-) -> None:
+def test_lemma_a1_for_any_sequence_between_its_bounds(start: float, rate: float, spread: float, goal: float, seed: int) -> None:
     """z grows by any amount between m z² and M z²: never later than the slowest, which is never later than the lemma."""
     rng = np.random.default_rng(seed)
     m = rate / start
@@ -265,10 +261,6 @@ def test_packing_counts_and_illustration(store: Store) -> None:
     assert cgro_built.exponential(runs).verdict is Verdict.HOLDS
     assert cgro_built.exponential_base_e(runs).verdict is Verdict.FAILS
     assert cgro_built.law_holds(runs).verdict is Verdict.HOLDS
-    needed = (
-        done.part("count")
-        .filter((done.part("count")["delta"] == 0.2) & (done.part("count")["mu"] == 0.1))
-        .sort("D")["needed"]
-    )
+    needed = done.part("count").filter((done.part("count")["delta"] == 0.2) & (done.part("count")["mu"] == 0.1)).sort("D")["needed"]
     assert (needed.diff().drop_nulls() > 0).all()
     assert all(row["width"] in (2, 8) for row in done.part("illustration").to_dicts())

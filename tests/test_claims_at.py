@@ -80,9 +80,7 @@ def test_large_error_perfect_fit_and_dominance_can_fail() -> None:
         assert verdict_of(claim, name, good) == "HOLDS"
 
 
-@pytest.mark.parametrize(
-    ("upper", "lower", "verdict"), [(1.0, 1.0, "HOLDS"), (1.0, 0.0, "INCONCLUSIVE"), (0.5, 0.0, "FAILS")]
-)
+@pytest.mark.parametrize(("upper", "lower", "verdict"), [(1.0, 1.0, "HOLDS"), (1.0, 0.0, "INCONCLUSIVE"), (0.5, 0.0, "FAILS")])
 def test_brackets_hold_only_when_certified(upper: float, lower: float, verdict: str) -> None:
     row = {"arm": "adversarial", "threat": "feature-span", "eps": 1.2, "upper": upper, "lower": lower}
     row["cross_entropy_alone"] = upper
@@ -105,11 +103,7 @@ def test_one_growing_pair_fails_the_off_diagonal_lemma(growth: float, verdict: s
 def test_the_approximation_can_hold_and_does_not_lose_steps_that_stand_still() -> None:
     def run_(guess: float, exact: float) -> Run:
         row = {"arm": "adversarial", "seed": 0, "polynomial": 1.0}
-        row |= {
-            f"{what}_{kind}": [value]
-            for kind in "AB"
-            for what, value in (("approximation", guess), ("exact", exact))
-        }
+        row |= {f"{what}_{kind}": [value] for kind in "AB" for what, value in (("approximation", guess), ("exact", exact))}
         return made("patch-recursion", {"dynamics": [{**row, "step": s} for s in range(5)]})
 
     for exact, verdict in ((0.08, "HOLDS"), (-0.08, "FAILS"), (0.0, "FAILS")):
@@ -124,9 +118,7 @@ def scaling_run(late: float, time_share: float, loser: float) -> Run:
         d = float(place["d"])
         ends = {"time": time_share * d**2, "F": [d**late * np.log(d)], "u": [0.1], "v": [0.1]}
         curves.append({**place, "step": 9, **ends})
-        events += [
-            {**place, "class": 0, "event": e, "happened": True, "A": d**loser, "B": 0.1} for e in (0, 1)
-        ]
+        events += [{**place, "class": 0, "event": e, "happened": True, "A": d**loser, "B": 0.1} for e in (0, 1)]
     return made("patch-scaling", {"curves": curves, "events": events}, c0=0.5)
 
 
@@ -186,9 +178,7 @@ def test_span_and_certificate_readings() -> None:
         "matching/left": torch.tensor([0]),
         "matching/right": torch.tensor([1]),
     }
-    broken = made(
-        "patch-fig3", {"matching": [{"upper": 0.5, "intersecting_pairs": 1.0}]}, tensors=points, eps=0.1
-    )
+    broken = made("patch-fig3", {"matching": [{"upper": 0.5, "intersecting_pairs": 1.0}]}, tensors=points, eps=0.1)
     assert verdict_of("AT-A2.3", "any-classifier", broken) == "INCONCLUSIVE"
 
 
@@ -220,9 +210,7 @@ def test_a_diverged_run_is_no_network_and_breaks_nothing(tmp_path: Path) -> None
 def test_phase_switch_is_the_last_overtaking() -> None:
     u = [[0.1, 0.1], [0.3, 0.1], [0.1, 0.1], [0.5, 0.1], [0.9, 0.1]]
     v = [[0.2, 0.2]] * 5
-    frame = pl.DataFrame(
-        [{"step": 10 * i, "seed": 4, "u": a, "v": b} for i, (a, b) in enumerate(zip(u, v, strict=True))]
-    )
+    frame = pl.DataFrame([{"step": 10 * i, "seed": 4, "u": a, "v": b} for i, (a, b) in enumerate(zip(u, v, strict=True))])
     assert phase_switch(frame) == {4: [30, None]}
 
 

@@ -87,10 +87,7 @@ def test_a_setting_of_several_sweeps_is_trained_once_and_shown_in_each(store: St
     assert all(row.equals(rows[0]) for row in rows)
     tables = [done.tensor("table", "table", sweep=sweep, at=at, seed=0) for sweep, at in usual]
     assert all(table.equal(tables[0]) for table in tables)
-    assert (
-        done.part("table", sweep="points", at=400.0)[SweptHeatMap.mean].item()
-        != rows[0][SweptHeatMap.mean].item()
-    )
+    assert done.part("table", sweep="points", at=400.0)[SweptHeatMap.mean].item() != rows[0][SweptHeatMap.mean].item()
 
 
 def test_every_experiment_on_the_law_records_its_conditions(store: Store, lines: list[Line]) -> None:
@@ -108,12 +105,8 @@ def test_a_finished_run_is_found_and_a_new_one_is_the_same(store: Store, tmp_pat
 def test_compact_and_direct_runs_give_the_same_picture(store: Store) -> None:
     direct = _run(store, "clusters-fig2").summary
     compact = _run(store, "clusters-fig2", compact=True, d=300, n=200).summary
-    assert compact["binary"]["same_class_cosine"]["mean"] == pytest.approx(
-        direct["binary"]["same_class_cosine"]["mean"], abs=0.02
-    )
-    assert compact["fine"]["diagonal_cosine_mean"] == pytest.approx(
-        direct["fine"]["diagonal_cosine_mean"], abs=0.01
-    )
+    assert compact["binary"]["same_class_cosine"]["mean"] == pytest.approx(direct["binary"]["same_class_cosine"]["mean"], abs=0.02)
+    assert compact["fine"]["diagonal_cosine_mean"] == pytest.approx(direct["fine"]["diagonal_cosine_mean"], abs=0.01)
 
 
 def test_every_claim_is_judged_and_says_why(lines: list[Line]) -> None:

@@ -98,9 +98,7 @@ def test_properties_agree_with_a_direct_computation() -> None:
     inside = gram[same] / law.d
     assert found["6"].value == pytest.approx(float(torch.maximum(inside, 1 / inside).max()))
     noise = (batch.x - 1.5 * law.features(batch.x.shape[1])[batch.cluster]) / 0.7
-    assert found["3"].value == pytest.approx(
-        max(abs(float(noise[i] @ noise[j])) for i in range(60) for j in range(i))
-    )
+    assert found["3"].value == pytest.approx(max(abs(float(noise[i] @ noise[j])) for i in range(60) for j in range(i)))
     assert found["7"].value == pytest.approx(max(abs(int((batch.cluster == j).sum()) - 20) for j in range(3)))
 
 
@@ -148,9 +146,7 @@ def test_impossible_laws_are_refused_with_a_remedy(fields: dict[str, object], ma
     "setting",
     [["k=10", "d=8"], ["cosine=-0.2"], ["n=5"], ["positive=0"], ["positive=10"], ["compact=true", "n=4000"]],
 )
-def test_the_command_line_says_it_in_one_line(
-    setting: list[str], tmp_path: object, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_says_it_in_one_line(setting: list[str], tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["run", "clusters-fig2", "--out", str(tmp_path)]
     for assignment in setting:
         arguments += ["--set", assignment]

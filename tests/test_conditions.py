@@ -45,12 +45,8 @@ def test_a_run_without_conditions_has_none_unmet(tmp_path: Path) -> None:
     assert unmet_conditions(written(tmp_path, lambda folder: folder.add("p", [{"a": 1}]))) == []
 
 
-@pytest.mark.parametrize(
-    ("found", "verdict"), [([WIDE, DENSE], Verdict.OUT_OF_SCOPE), ([DENSE], Verdict.FAILS)]
-)
-def test_a_finding_is_in_scope_where_everything_is_met(
-    found: list[Condition], verdict: Verdict, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("found", "verdict"), [([WIDE, DENSE], Verdict.OUT_OF_SCOPE), ([DENSE], Verdict.FAILS)])
+def test_a_finding_is_in_scope_where_everything_is_met(found: list[Condition], verdict: Verdict, tmp_path: Path) -> None:
     run = written(tmp_path, lambda folder: folder.conditions(found))
     judged = within_assumptions(run, Finding(Verdict.FAILS, 1.0, 0.0))
     assert judged.verdict == verdict
@@ -74,9 +70,7 @@ def test_parts_of_one_name_are_told_apart_by_their_labels(tmp_path: Path) -> Non
 
     def write(folder: Folder) -> None:
         for seed in (0, 1, 0):
-            assert folder.once("p", lambda seed=seed: make(seed), seed=seed, at=1e-5).rows == [
-                {"a": 10 + seed}
-            ]  # type: ignore[misc]
+            assert folder.once("p", lambda seed=seed: make(seed), seed=seed, at=1e-5).rows == [{"a": 10 + seed}]  # type: ignore[misc]
 
     run = written(tmp_path, write)
     assert made == [0, 1]

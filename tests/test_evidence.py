@@ -72,33 +72,20 @@ def test_evidence_of_landscapes(data: str) -> None:
     assert (found["N"], found["D"]) == (900, pixels)
     assert found["rate"] == pytest.approx(900 ** (-1 / (pixels + 2)))
     assert found["log10_N_that_halves_it"] == pytest.approx((pixels + 2) * math.log10(2))
-    assert found["log10_of_term_II_at_this_radius"] == pytest.approx(
-        -math.log10(30) - pixels / 2 * math.log10(eps)
-    )
+    assert found["log10_of_term_II_at_this_radius"] == pytest.approx(-math.log10(30) - pixels / 2 * math.log10(eps))
     assert found["accuracy"] == pytest.approx({"clean_test": 0.9, "robust_train": 0.9, "robust_test": 0.5})
-    small = shown(
-        "CG-E.1", f"{data}-printed", landscape(data, settings={"train": 50, "training__held_out": 0.001})
-    )
+    small = shown("CG-E.1", f"{data}-printed", landscape(data, settings={"train": 50, "training__held_out": 0.001}))
     assert small["N"] == 49, "at least one image is held out"
-    found = shown(
-        "CG-F3", f"{data}-faster", landscape(data, test=([10.0, 20.0], [10.0, math.nan], [10.0, 30.0]))
-    )
+    found = shown("CG-F3", f"{data}-faster", landscape(data, test=([10.0, 20.0], [10.0, math.nan], [10.0, 30.0])))
     assert (found["everywhere"], found["local"]) == ([2.0, None, 3.0], [0.5, 0.5, 0.5])
     gaps = [2.0, 3.0, 4.0, 5.0, 101.0]
-    parts = shown(
-        "CG-F3", f"{data}-gap-follows", landscape(data, losses=gaps, test=[4.0, 3.0, 2.0, 1.0, 3.5])
-    )["parts"]
+    parts = shown("CG-F3", f"{data}-gap-follows", landscape(data, losses=gaps, test=[4.0, 3.0, 2.0, 1.0, 3.5]))["parts"]
     # Σ dx·dy = 73, Σ dx² = 7610, Σ dy² = 5.8; by rank −4/10
     assert parts["pearson"]["seeds"] == pytest.approx([73 / math.sqrt(7610 * 5.8)] * 3)
     assert parts["spearman"]["seeds"] == pytest.approx([-0.4] * 3)
     assert parts["pearson"]["value"] == pytest.approx(73 / math.sqrt(7610 * 5.8))
     assert shown("CG-F3", f"{data}-gap-follows", landscape(data))["epochs"] == 5
-    assert (
-        shown("CG-E.1", f"{data}-step", landscape(data, repaired=(0.0, 0.25, 0.1)))[
-            "largest_share_found_by_bisection"
-        ]
-        == 0.25
-    )
+    assert shown("CG-E.1", f"{data}-step", landscape(data, repaired=(0.0, 0.25, 0.1)))["largest_share_found_by_bisection"] == 0.25
     over = shown("CG-E.2", f"{data}-ball", landscape(data, ball=(1.0, 2.0, 6.0)))["constant_over_radii"]
     assert list(over) == [f"{factor * eps:.4g}" for factor in (0.5, 1, 2, 3)]
     assert over[f"{eps:.4g}"] == pytest.approx(1.0)

@@ -59,9 +59,7 @@ def test_the_public_names_are_those_of_all() -> None:
 def test_the_bare_import_loads_nothing_heavy() -> None:
     code = f"import sys, featscope; print([m for m in {HEAVY} if m in sys.modules], featscope.__version__)"
     assert fresh(code) == f"[] {fs.__version__}\n"
-    loaded = fresh(
-        "import sys; old = set(sys.modules); import featscope; print(*sorted(set(sys.modules) - old))"
-    ).split()
+    loaded = fresh("import sys; old = set(sys.modules); import featscope; print(*sorted(set(sys.modules) - old))").split()
     assert [name for name in loaded if name.startswith("featscope")] == ["featscope"]
 
 
@@ -210,10 +208,7 @@ def test_robustness_of_a_linear_network_is_what_its_margins_say() -> None:
     assert curve.clean == 0.95
     assert [i.value for i in curve.interval] == curve.accuracy
     assert curve.fooled_at.tolist() == pytest.approx([0.0] + [0.1] * 9 + [0.21] * 10)
-    assert (
-        repr(curve).splitlines()[0]
-        == "robust accuracy (Linf): at most 95.0% at 0.04, 50.0% at 0.1, 0.0% at 0.21"
-    )
+    assert repr(curve).splitlines()[0] == "robust accuracy (Linf): at most 95.0% at 0.04, 50.0% at 0.1, 0.0% at 0.21"
     assert len(repr(curve).splitlines()) == 3
     # ‖w‖₂-distance is twice the ℓ∞-distance for four equal weights.
     assert fs.robustness_curve(model, x, y, radii=[0.09, 0.11, 0.39, 0.41], norm="L2").accuracy == [

@@ -127,8 +127,8 @@ STOCK = {
     ("clusters-fig3", "quick"): "a82a92ecf2789ffd",
     ("signal-stages", "quick"): "45d830a29e8a1be5",
     ("signal-stages", "cpu"): "a22f9ba9afe8612d",
-    ("image-network", "cpu"): "f4fdb3dfed142e78",
-    ("image-landscape-cifar10", "cpu"): "65d62c1c8e75068a",
+    ("image-network", "cpu"): "d9a61bd3cb3c9b41",
+    ("image-landscape-cifar10", "cpu"): "0820798b92655ac8",
 }
 
 

@@ -1,7 +1,6 @@
 """Networks that differ in labels alone, attacks tried on networks they have not seen, and judges of both that can say no."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -9,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from experiments.test_columns import compare_with_declared
 from featscope.attacks.feature import FeaturePGD
 from featscope.attacks.readout import ReadOut
 from featscope.attacks.threat import Threat
@@ -16,17 +16,19 @@ from featscope.claims.judging import threshold
 from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
 from featscope.core.losses import margin
-from featscope.core.store import Folder, Run, Silent, Store
+from featscope.core.store import Store
 from featscope.core.streams import stream
-from featscope.experiments.image_network import both, trained
+from featscope.experiments.image_network import both, both_needed, networks_needed, trained
 from featscope.experiments.registry import experiment
-from featscope.experiments.spec import resolve, run
+from featscope.experiments.spec import resolve
 from featscope.images.datasets import load
 from featscope.images.groupings import grouping
 from featscope.papers.at.image_feature_attacks import draw, rate
 from featscope.papers.fa import image_fine_labels as fine_labels
 from featscope.papers.fa.image_fine_labels import CURVES, PAIRS, area
 from featscope.report.figures import figures
+from image_runs import finished, folder_with
+from judging import made
 
 FINE, FEATURES = experiment("image-fine-labels"), experiment("image-feature-attacks")
 NET = {"network.train": 50, "network.test": 12, "network.net.width": 2, "network.training.epochs": 2, "network.training.batch_size": 8}
@@ -47,13 +49,16 @@ def store(small_mnist, tmp_path):
     return Store(tmp_path / "runs")
 
 
-def aside(store):
-    return Folder(store.place({"experiment": "other"}), Silent(), {})
+def networks(spec, seed, store):
+    """Both networks of a seed as `image-fine-labels` gets them."""
+    both_labels = spec.networks("mnist")
+    folder = folder_with(networks_needed((network, seed) for network in both_labels.values()), store)
+    return {name: trained(network, seed, folder) for name, network in both_labels.items()}
 
 
 def test_the_two_networks_differ_in_their_labels_alone(store):
     spec = resolve(FINE, "quick", TINY_FINE)
-    nets = {name: trained(network, 1, aside(store)) for name, network in spec.networks("mnist").items()}
+    nets = networks(spec, 1, store)
     left = nets["binary"].spec.replace(grouping="each", net=nets["binary"].spec.net.replace(classes=10))
     assert left == nets["fine"].spec
     first = {name: dict(net.at(0).named_parameters()) for name, net in nets.items()}
@@ -63,13 +68,14 @@ def test_the_two_networks_differ_in_their_labels_alone(store):
 
 def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store):
     spec = resolve(FINE, "quick", TINY_FINE)
-    done = run(FINE, spec, store)
+    done = finished(FINE, spec, store)
+    compare_with_declared(done)
     images = load("mnist", "test")
     x, y = images.batch(images.subset(12, 0))
     coarse = (y >= 5).long()
     for seed in spec.seeds:
-        rows = done.part(f"curve-mnist-{seed}").sort("radius")
-        nets = {name: trained(network, seed, aside(store)).last for name, network in spec.networks("mnist").items()}
+        rows = done.part("curve", dataset="mnist", seed=seed).sort("radius")
+        nets = {name: net.last for name, net in networks(spec, seed, store).items()}
         for key, net in (("fine_readout", ReadOut(nets["fine"], grouping("halves"))), ("binary", nets["binary"])):
             with torch.no_grad():
                 clean = float((margin(net(x), coarse) > 0).double().mean())
@@ -81,20 +87,20 @@ def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store):
         within = (logits.argmax(-1) != y) & (ReadOut(nets["fine"], grouping("halves")).scores(logits).argmax(-1) == coarse)
         assert rows["fine_last_within"][0] == float(within.double().mean())
         assert all(a <= b for a, b in zip(rows["fine_last_within"], rows["fine_last"], strict=True))
-        points = done.part(f"points-mnist-{seed}")
+        points = done.part("points", dataset="mnist", seed=seed)
         assert np.array_equal(points["fine_worst"], np.minimum(points["fine_own_loss"], points["fine_readout"]))
         assert set(CURVES) <= set(rows.columns)
     for pair, (fine, binary) in PAIRS.items():
         by_seed = done.summary["datasets"]["mnist"]["area"][pair]["by_seed"]
         for seed, value in zip(spec.seeds, by_seed, strict=True):
-            rows = done.part(f"curve-mnist-{seed}").sort("radius")
+            rows = done.part("curve", dataset="mnist", seed=seed).sort("radius")
             assert value == pytest.approx(np.trapezoid(rows[fine] - rows[binary], rows["radius"]))
     assert list(figures(done)) == ["fig3"]
 
 
 def test_fine_labels_resume_to_the_same_rows(store, tmp_path, monkeypatch):
     spec = resolve(FINE, "quick", TINY_FINE)
-    whole = run(FINE, spec, store)
+    whole = finished(FINE, spec, store)
     real = fine_labels.Duel.radii
 
     def dies(self, radii):
@@ -105,10 +111,10 @@ def test_fine_labels_resume_to_the_same_rows(store, tmp_path, monkeypatch):
     other = Store(tmp_path / "others")
     monkeypatch.setattr(fine_labels.Duel, "radii", dies)
     with pytest.raises(KeyboardInterrupt):
-        run(FINE, spec, other)
+        finished(FINE, spec, other)
     # What seed 0 has left must not be made again.
     monkeypatch.setattr(fine_labels.Duel, "radii", lambda self, radii: real(self, radii) if self.seed == 1 else None)
-    again = run(FINE, spec, other)
+    again = finished(FINE, spec, other)
     assert again.rows.equals(whole.rows)
     assert again.summary == whole.summary
 
@@ -120,10 +126,12 @@ def test_areas_of_known_curves():
 
 def test_attacked_networks_are_those_of_the_next_seed(store):
     spec = resolve(FEATURES, "quick", TINY_FEATURES)
-    done = run(FEATURES, spec, store)
-    nets = both(spec.mnist.network, spec.mnist.adversarial, spec.seeds, aside(store))
+    done = finished(FEATURES, spec, store)
+    compare_with_declared(done)
+    which = (spec.mnist.network, spec.mnist.adversarial, spec.seeds)
+    nets = both(*which, folder_with(both_needed(*which), store))
     for place, seed in enumerate(spec.seeds):
-        rows = done.part(f"rates-mnist-{seed}")
+        rows = done.part("rates", dataset="mnist", seed=seed)
         following = (place + 1) % 3
         assert set(rows["attacked_seed"]) == {spec.seeds[following]} != {seed}
         for row in rows.to_dicts():
@@ -136,7 +144,7 @@ def test_attacked_networks_are_those_of_the_next_seed(store):
         assert rows.filter(pl.col("attack") == "noise")["own_head"].null_count() == 2
     table = done.summary["datasets"]["mnist"]["table"]
     cell = table["standard"]["NRF"]["mean"]["by_seed"]
-    frames = [done.part(f"rates-mnist-{seed}").filter(pl.col("attack") == "NRF") for seed in spec.seeds]
+    frames = [done.part("rates", dataset="mnist", seed=seed).filter(pl.col("attack") == "NRF") for seed in spec.seeds]
     assert cell == pytest.approx([float(frame["standard"].mean()) for frame in frames])
     assert list(figures(done)) == ["table2"]
 
@@ -162,30 +170,24 @@ def test_on_a_linear_encoder_the_search_reaches_the_clipped_difference():
     assert bool((reached <= 1.01 * least).all())
 
 
-class Fake(Run):
-    """A run made of rows alone."""
-
-    def __init__(self, rows, spec, summary):
-        super().__init__(Path("fake"))
-        self.__dict__.update(rows=pl.DataFrame(rows, infer_schema_length=None), spec={"spec": spec}, summary=summary)
-
-
 def reading(claim, name):
     return next(r for r in claims()[claim].readings if r.name == name)
 
 
 def table(std, adv, clean=(0.98, 0.97), robust=0.9, seeds=(0, 1, 2)):
     """Rates on standard and adversarially trained networks: NRF and RF for each seed."""
-    rows = [
-        {"part": f"rates-mnist-{s}", "attack": a, "source": 3, "target": 5, "standard": std[i][s], "adversarial": adv[i][s]}
-        | {"own_head": 0.9, "distance": 0.1}
+    rates = [
+        {"dataset": "mnist", "seed": s, "attack": a, "source": 3, "target": 5, "own_head": 0.9, "distance": 0.1}
+        | {"standard": std[i][s], "adversarial": adv[i][s]}
         for s in seeds
         for i, a in enumerate(("NRF", "RF", "noise"))
     ]
-    accuracy = {
-        m: {"clean_test": [c] * 3, "robust_test": [r] * 3} for m, c, r in (("standard", clean[0], 0.0), ("adversarial", clean[1], robust))
-    }
-    return {"run": Fake(rows, {"seeds": list(seeds)}, {"datasets": {"mnist": {"accuracy": accuracy}}})}
+    learned = [
+        {"dataset": "mnist", "method": m, "seed": s, "clean_test": c, "robust_test": r}
+        for m, c, r in (("standard", clean[0], 0.0), ("adversarial", clean[1], robust))
+        for s in seeds
+    ]
+    return {"run": made("image-feature-attacks", {"rates": rates, "learned": learned}, seeds=list(seeds))}
 
 
 NONE = [0.0, 0.0, 0.0]
@@ -227,11 +229,10 @@ def figure(gaps, clean=0.9, fooled=0, seeds=3):
         for i, radius in enumerate((0.0, 1.0, 2.0)):
             base = clean * (1 - radius / 4)
             line = dict.fromkeys(CURVES, base + (gaps[s][i - 1] if i else 0.0)) | {"binary": base, "binary_last": base}
-            rows.append({"part": f"curve-mnist-{s}", "radius": radius, **line, "net": None, "images": None, "fooled": None})
-    empty = dict.fromkeys(CURVES)
+            rows.append({"dataset": "mnist", "seed": s, "radius": radius, **line})
     looks = [("binary", 0.5, 0), ("binary", 1.0, 0), ("fine", 0.5, 0), ("fine", 1.0, fooled)]
-    rows += [{"part": "check-mnist-0", **empty, "radius": r, "net": n, "images": 100, "fooled": f} for n, r, f in looks]
-    return {"run": Fake(rows, {"seeds": list(range(seeds))}, {})}
+    checks = [{"dataset": "mnist", "seed": 0, "radius": r, "net": n, "images": 100, "fooled": f} for n, r, f in looks]
+    return {"run": made("image-fine-labels", {"curve": rows, "check": checks}, seeds=list(range(seeds)))}
 
 
 UP, DOWN = [[0.1, 0.11], [0.1, 0.1], [0.12, 0.1]], [[-0.1, -0.11], [-0.1, -0.1], [-0.12, -0.1]]

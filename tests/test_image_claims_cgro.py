@@ -12,6 +12,7 @@ from featscope.core.errors import BadInput
 from featscope.core.stats import Interval, correlations, mean_correlation
 from featscope.core.store import Silent, Store
 from featscope.experiments.registry import experiment
+from featscope.experiments.run import Run
 from featscope.experiments.spec import identity, resolve
 from featscope.papers.cgro import claims_images as images
 
@@ -27,7 +28,7 @@ def finished(tmp_path, name, parts, **changes):
     with Store(tmp_path / "runs").write(body, Silent()) as folder:
         for part, rows in parts.items():
             folder.add(part, rows)
-        return folder.finish({}, {})
+        return Run(folder.finish({}, {}).path)
 
 
 def verdict(reading, run):
@@ -50,11 +51,11 @@ def landscape_run(tmp_path, **changes):
         **{key: value for key, value in changes.items() if callable(value)},
     }
     spec = {key: value for key, value in changes.items() if not callable(value)}
-    parts = {}
+    parts = {"training": [], "radii": []}
     for seed in (0, 1):
         value = {key: (lambda t, f=f, seed=seed: f(seed, t)) for key, f in columns.items()}
-        parts[f"seed/{seed}"] = [_epoch(value, t) for t in STEPS]
-        parts[f"radii/{seed}"] = [_radius(value, name, factor) for name in ("train", "test") for factor in (1.0, 2.0)]
+        parts["training"] += [{"seed": seed, **_epoch(value, t)} for t in STEPS]
+        parts["radii"] += [{"seed": seed, **_radius(value, name, factor)} for name in ("train", "test") for factor in (1.0, 2.0)]
     usual = {"seeds": [0, 1], "radii": [EPS, 2 * EPS], "watched": [EPS, 2 * EPS]}
     return finished(tmp_path, "image-landscape", parts, **{**usual, **spec})
 

@@ -3,19 +3,20 @@
 import itertools
 from typing import Any
 
-import polars as pl
 import pytest
 import torch
 
 import encoder_files
 import image_files
+from experiments.test_columns import compare_with_declared
 from featscope.claims.claim import Verdict
 from featscope.core.errors import BadInput
-from featscope.core.store import Run, Silent, Store
+from featscope.core.store import Silent, Store
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_direction, fine_direction
 from featscope.experiments.registry import experiment
-from featscope.experiments.spec import resolve, run
+from featscope.experiments.run import Run
+from featscope.experiments.spec import resolve
 from featscope.images import datasets
 from featscope.images.catalogue import CIFAR10, DATASETS, EFFICIENTNET, ENCODERS
 from featscope.images.weights import WeightFile
@@ -24,8 +25,10 @@ from featscope.nets.multiclass import MultiClass, logits, readout
 from featscope.nets.two_layer import output_weights
 from featscope.papers.fa import claims_embeddings as claims
 from featscope.papers.fa import image_embeddings as study
-from featscope.papers.fa.embedding_radii import RadiusSpec, attack_heads
+from featscope.papers.fa.embedding_radii import RadiusSpec, attack_head
 from featscope.report.figures import figures
+from image_runs import finished
+from judging import made
 
 PLAN = experiment("image-embeddings")
 SMALL = {
@@ -147,16 +150,17 @@ def test_radii_are_brackets_and_their_perturbations_flip_the_answer():
     task = synthetic()
     w = task.features.repeat_interleave(3, 0) * 1e-3
     heads = {net: study.network(net, w, 10) for net in study.NETS}
-    rows, deltas = attack_heads(RadiusSpec(points=20, steps=20), heads, {n: study.labels(n, task.test) for n in study.NETS}, task.test, 0)
     unit = float(task.test.x.square().sum(-1).mean().sqrt())
     for net, (head, signs) in heads.items():
+        own = study.labels(net, task.test)
+        rows, kept = attack_head(RadiusSpec(points=20, steps=20), net, head, signs, own, task.test, 0)
         x, y = task.test.x[:20], task.test.y[:20]
-        assert bool((y * readout(logits(head, x + deltas[f"{net}_delta"]), signs) <= 0).all())
-        sizes = torch.linalg.vector_norm(deltas[f"{net}_delta"], dim=-1) / unit
+        assert bool((y * readout(logits(head, x + kept["delta"]), signs) <= 0).all())
+        sizes = torch.linalg.vector_norm(kept["delta"], dim=-1) / unit
         for row, size in zip(rows, sizes.tolist(), strict=True):
-            assert 0 < row[f"{net}_certified"] <= row[f"{net}_attacked"] + 1e-9
-            assert row[f"{net}_attacked"] == pytest.approx(min(row[f"{net}_readout"], row[f"{net}_own_loss"]))
-            assert row[f"{net}_attacked"] == pytest.approx(size)
+            assert 0 < row["certified"] <= row["attacked"] + 1e-9
+            assert row["attacked"] == pytest.approx(min(row["readout"], row["own_loss"]))
+            assert row["attacked"] == pytest.approx(size)
 
 
 def test_the_radius_of_a_linear_head_is_its_distance():
@@ -166,10 +170,10 @@ def test_the_radius_of_a_linear_head_is_its_distance():
     y = torch.where(x @ w > 0, 1.0, -1.0).double()
     head, signs = MultiClass(torch.stack([w, -w]), 1), study.half_signs(2, torch.float64)
     batch = ClusterBatch(x, y, (y < 0).long())
-    rows, _ = attack_heads(RadiusSpec(points=15), {"binary": (head, signs)}, {"binary": batch.cluster}, batch, 0)
+    rows, _ = attack_head(RadiusSpec(points=15), "binary", head, signs, batch.cluster, batch, 0)
     exact = (x @ w).abs() / w.norm() / x.square().sum(-1).mean().sqrt()
     for row, radius in zip(rows, exact.tolist(), strict=True):
-        assert radius - 1e-9 <= row["binary_attacked"] <= 1.01 * radius
+        assert radius - 1e-9 <= row["attacked"] <= 1.01 * radius
 
 
 @pytest.fixture
@@ -189,20 +193,22 @@ def data(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("data")
 def test_an_interrupted_run_gives_the_same_rows_and_the_figures_are_drawn(tmp_path, monkeypatch):
     spec = resolve(PLAN, "quick", {**SMALL, "seeds": [0, 1]})
-    whole = run(PLAN, spec, Store(tmp_path / "a"))
+    whole = finished(PLAN, spec, Store(tmp_path / "a"))
+    compare_with_declared(whole)
     calls = itertools.count()
-    plain = study.attack_heads
+    plain = study.attack_head
 
     def failing(*args: Any) -> Any:
         if next(calls) == 2:
             raise KeyboardInterrupt
         return plain(*args)
 
-    monkeypatch.setattr(study, "attack_heads", failing)
+    monkeypatch.setattr(study, "attack_head", failing)
     with pytest.raises(KeyboardInterrupt):
-        run(PLAN, spec, Store(tmp_path / "b"))
-    again = run(PLAN, spec, Store(tmp_path / "b"))
-    assert next(calls) == 5
+        finished(PLAN, spec, Store(tmp_path / "b"))
+    again = finished(PLAN, spec, Store(tmp_path / "b"))
+    # 2 seeds × 2 kinds × 2 heads, and the one that was cut
+    assert next(calls) == 9
     assert again.rows.equals(whole.rows)
     assert again.summary == whole.summary
     assert [name for name, t in whole.tensors.items() if not torch.equal(t, again.tensors[name])] == []
@@ -224,29 +230,30 @@ def test_bad_settings_are_one_line(wrong, text):
 # -- claims -----------------------------------------------------------------------------------------------------------------------
 
 
-class FakeRun(Run):
-    """A run made of rows that a test writes."""
+#: heads that have learned and embeddings of which some readings hold
+HEAD = {"same_min": 0.1, "same_other_max": 0.1, "own_min": 0.1, "own_other_max": 0.1, "same_gap": 0.0}
+HEAD |= {"images_same_gap": 0.0, "dead_share": 0.0, "dead_weights": 0.0, "own": 0.1, "half": 0.1, "other": 0.1}
+LEARNED = {"binary": {"test_own": 0.9, "test_half": 0.9}, "fine": {"test_own": 0.8, "test_half": 0.9}}
+PAIRS = {"same": 0.5, "cross": 0.2, "same_low": 0.3, "cross_high": 0.4, "cross_size": 0.2, "block_margin": 0.1}
+PAIRS |= {"blocks_below": 0.0, "feature_cosine_largest": 0.05}
 
-    def __init__(self, encoder: str = "efficientnet-lite0", side: int = 224, **numbers: Any) -> None:
-        usual = {f"{n}_{k}_{e}": 0.1 for n in study.NETS for k in ("same", "own") for e in ("min", "other_max")}
-        usual |= {f"{n}_dead_{k}": 0.0 for n in study.NETS for k in ("share", "weights")}
-        usual |= {"binary_same_gap": 0.0, "binary_images_same_gap": 0.0, "binary_test_own": 0.9, "fine_test_own": 0.8}
-        usual |= {"same": 0.5, "cross": 0.2, "same_low": 0.3, "cross_high": 0.4, "cross_size": 0.2, "block_margin": 0.1}
-        usual |= {"blocks_below": 0.0, "feature_cosine_largest": 0.05}
-        self.numbers = {key: numbers.get(key, [value] * 3) for key, value in usual.items()}
-        empty = {key: {} for key in ("own", "half", "other", "test_own", "test_half")}
-        heads = {f"{kind}-{stage}": dict.fromkeys(study.NETS, empty) for kind in study.KINDS for stage in study.STAGES}
-        self.__dict__["spec"] = {"spec": {"seeds": [0, 1, 2]}}
-        self.__dict__["summary"] = {"encoder": encoder, "preprocessing": {"side": side}, "heads": heads}
 
-    def part(self, name: str) -> pl.DataFrame:
-        seed = int(name.rpartition("-")[2])
-        return pl.DataFrame([{key: values[seed] for key, values in self.numbers.items()}])
+def fake_run(encoder: str = "efficientnet-lite0", side: int = 224, **numbers: list[float]) -> Run:
+    """A run of three seeds; ``numbers`` change columns, those of a head with its name before."""
+    table, pairs = [], []
+    for seed, kind in itertools.product(range(3), study.KINDS):
+        given = {key: values[seed] for key, values in numbers.items()}
+        pairs.append({"kind": kind, "seed": seed, **PAIRS, **{k: v for k, v in given.items() if k in PAIRS}})
+        for net, stage in itertools.product(study.NETS, study.STAGES):
+            own = {k.removeprefix(f"{net}_"): v for k, v in given.items() if k.startswith(f"{net}_")}
+            table.append({"net": net, "kind": kind, "stage": stage, "seed": seed, **HEAD, **LEARNED[net], **own})
+    parts = {"table": table, "correlation": pairs}
+    return made("image-embeddings", parts, encoder=encoder, side=side, seeds=[0, 1, 2])
 
 
 def verdict(claim: str, name: str, **changes: Any) -> Verdict:
     found = next(c for c in claims.CLAIMS if c.id == claim)
-    return next(r for r in found.readings if r.name == name).judge({"run": FakeRun(**changes)}).verdict
+    return next(r for r in found.readings if r.name == name).judge({"run": fake_run(**changes)}).verdict
 
 
 def test_ratios_are_held_to_three_in_every_seed():

@@ -1,24 +1,26 @@
 """image-features and image-inversion: every cell is what its rows say, roles rotate, and the judges can say yes and no."""
 
-from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 import torch
 
+from experiments.test_columns import compare_with_declared
 from featscope.claims.claim import Verdict
 from featscope.core.errors import BadInput
-from featscope.core.store import Run, Store
+from featscope.core.store import Store
 from featscope.experiments.image_network import ImageNetwork
 from featscope.experiments.registry import experiment
-from featscope.experiments.spec import resolve, run
+from featscope.experiments.run import Run, find_runs
+from featscope.experiments.spec import resolve
 from featscope.features.invert import Inverted
 from featscope.papers.at import claims_image_features as images
 from featscope.papers.at.claims_image_features import CLAIMS, at_the_end, late
-from featscope.papers.at.image_features import METHODS, PRINTED, SETS, differences, pairs, read_sets
+from featscope.papers.at.image_features import FEATURE, METHODS, SETS, differences, pairs, read_sets
 from featscope.report.figures import figures
+from image_runs import finished
 from image_task import task, trained
+from judging import made
 
 TINY: dict[str, Any] = {
     "network.train": 50,
@@ -70,22 +72,24 @@ def test_bad_settings_are_refused():
 @pytest.mark.usefixtures("small_mnist")
 def test_the_features_experiment_fills_the_table_from_shared_networks(tmp_path):
     plan, store = experiment("image-features"), Store(tmp_path / "runs")
-    done = run(plan, resolve(plan, "quick", {**TINY, "attacked": 6, "attack_steps": 2}), store)
-    assert len([r for r in store.runs() if r.experiment == "image-network"]) == 6
+    done = finished(plan, resolve(plan, "quick", {**TINY, "attacked": 6, "attack_steps": 2}), store)
+    compare_with_declared(done)
+    assert len([r for r in find_runs(store.root) if r.experiment == "image-network"]) == 6
     for method, epochs in zip(METHODS, (1, 2), strict=True):
-        curves = [done.part(f"curve-{method}-{seed}").sort("step") for seed in (0, 1, 2)]
+        curves = [done.part("curve", method=method, seed=seed).sort("step") for seed in (0, 1, 2)]
         assert [c["fresh"].to_list()[0] for c in curves] == [1, 2, 0]
         assert all(c["step"].to_list() == list(range(epochs + 1)) for c in curves)
         for name in SETS:
-            last = [c[f"feature_{name}"].to_list()[-1] for c in curves]
+            last = [c[FEATURE[name]].to_list()[-1] for c in curves]
             assert done.summary["table"][method][f"feature_{name}"]["mean"] == pytest.approx(sum(last) / 3)
             reads = [_read(done, seed, f"fresh-{method}", name)["accuracy"] for seed in (0, 1, 2)]
             assert reads == last
     assert done.summary["inversion"]["start"] == "noise"
     for seed in (0, 1, 2):
         for name in SETS:
-            assert 0 <= float(done.tensors[f"invert-{name}-{seed}/x"].min()) <= float(done.tensors[f"invert-{name}-{seed}/x"].max()) <= 1
-            rows = done.part(f"invert-{name}-{seed}").sort("step").to_dicts()
+            images = done.tensor("invert", "x", set=name, seed=seed)
+            assert 0 <= float(images.min()) <= float(images.max()) <= 1
+            rows = done.part("invert", set=name, seed=seed).sort("step").to_dicts()
             own = _read(done, seed, f"reference-{SETS[name]}", name)
             assert own["error_mean"] == pytest.approx(rows[-1]["error_mean"], rel=1e-5)
             assert own["start"] == "noise"
@@ -97,15 +101,15 @@ def test_the_features_experiment_fills_the_table_from_shared_networks(tmp_path):
 
 
 def _read(done: Run, seed: int, reader: str, name: str) -> dict[str, Any]:
-    return next(r for r in done.part(f"read-{seed}").to_dicts() if r["reader"] == reader and r["set"] == name)
+    return next(r for r in done.part("read", seed=seed).to_dicts() if r["reader"] == reader and r["set"] == name)
 
 
 @pytest.mark.usefixtures("small_mnist")
 def test_nothing_is_attacked_where_that_is_not_asked(tmp_path):
     plan, store = experiment("image-features"), Store(tmp_path / "runs")
-    done = run(plan, resolve(plan, "quick", {**TINY, "seeds": [0, 1], "attacked": 0}), store)
+    done = finished(plan, resolve(plan, "quick", {**TINY, "seeds": [0, 1], "attacked": 0}), store)
     assert set(done.summary["table"]["adversarial"]) == {"clean_test", "feature_NR", "feature_R"}
-    assert "robust_test" not in done.part("tested-adversarial-0").columns
+    assert "robust_test" not in done.part("tested", method="adversarial", seed=0).columns
     assert set(figures(done)) == {"features", "table", "reconstructions"}
 
 
@@ -124,14 +128,15 @@ def test_the_inversion_experiment_publishes_every_cell_and_goes_on_where_it_stop
 
     monkeypatch.setitem(plan.run.__globals__, "invert", counted)
     with pytest.raises(KeyboardInterrupt):
-        run(plan, spec, store)
-    done = run(plan, spec, store)
+        finished(plan, spec, store)
+    done = finished(plan, spec, store)
+    compare_with_declared(done)
     # 2 widths × 2 layers × 2 starts × 2 pairs × 2 sets, and the one that was cut
     assert len(made) == 32 + 1
     cells = done.summary["cells"]
     assert len({(c["width"], c["layer"], c["start"], c["set"]) for c in cells}) == len(cells) == 16
     for cell in cells:
-        rows = [r for s in (0, 1) for r in done.part(f"cell-{cell['width']}-{cell['layer']}-{cell['start']}-{s}").to_dicts()]
+        rows = done.part("cell", **{key: cell[key] for key in ("width", "layer", "start")}).to_dicts()
         for reader in ("own", "other", "fresh-standard", "fresh-adversarial"):
             mine = [r["accuracy"] for r in rows if r["set"] == cell["set"] and r["reader"] == reader]
             assert cell[reader]["mean"] == pytest.approx(sum(mine) / 2)
@@ -151,30 +156,23 @@ def test_halves_by_error_make_up_the_whole():
     assert row["accuracy_far"] < 0.5
 
 
-class FakeRun(Run):
+def fake_run(
+    cells: dict[str, dict[str, list[float]]], clean: float = 0.99, robust: float = 0.94, own: float = 0.98, error: float = 0.05
+) -> Run:
     """A run made of rows alone: curves that end at given accuracies, networks as good as the printed ones."""
-
-    def __init__(
-        self, cells: dict[str, dict[str, list[float]]], clean: float = 0.99, robust: float = 0.94, own: float = 0.98, error: float = 0.05
-    ):
-        super().__init__(Path("fake"))
-        rows = []
-        for i in range(3):
-            for method in METHODS:
-                ends = {f"feature_{name}": cells[method][f"feature_{name}"][i] for name in SETS}
-                for step in range(5):
-                    rows.append({"part": f"curve-{method}-{i}", "step": step, **{k: v if step > 2 else 0.1 for k, v in ends.items()}})
-                rows.append({"part": f"tested-{method}-{i}", "clean_test": clean, "robust_test": 0.0 if method == "standard" else robust})
-            for name, method in SETS.items():
-                rows.append({"part": f"read-{i}", "set": name, "reader": f"reference-{method}", "accuracy": own, "error_mean": error})
-        printed = {
-            m: dict(zip(("clean_test", "robust_test", "feature_NR", "feature_R"), PRINTED["mnist"][m], strict=True)) for m in METHODS
-        }
-        inversion = {"start": "noise", "layer": "pooled", "steps": 1, "mean_error": {}}
-        frame = pl.DataFrame(rows, infer_schema_length=None)
-        self.__dict__.update(
-            rows=frame, spec={"spec": {"seeds": [0, 1, 2]}}, summary={"printed": printed, "inversion": inversion}, tensors={}
-        )
+    curve, tested, read = [], [], []
+    for seed in range(3):
+        for method in METHODS:
+            ends = {key: cells[method][key][seed] for key in FEATURE.values()}
+            for step in range(5):
+                place = {"method": method, "seed": seed, "step": step}
+                curve.append({**place, **{k: v if step > 2 else 0.1 for k, v in ends.items()}})
+            withstands = 0.0 if method == "standard" else robust
+            tested.append({"method": method, "seed": seed, "clean_test": clean, "robust_test": withstands})
+        for name, method in SETS.items():
+            of_set = {"set": name, "reader": f"reference-{method}", "accuracy": own, "error_mean": error}
+            read.append({"seed": seed, **of_set})
+    return made("image-features", {"curve": curve, "tested": tested, "read": read}, seeds=[0, 1, 2])
 
 
 def _cells(std_nr: float, std_r: float, adv_nr: float, adv_r: float, spread: float = 0.01) -> dict[str, dict[str, list[float]]]:
@@ -197,16 +195,16 @@ def _verdicts(run: Run) -> dict[str, Verdict]:
 
 
 def test_the_printed_table_holds_and_its_reverse_fails():
-    printed = FakeRun(_cells(0.8811, 0.4461, 0.3949, 0.6919))
+    printed = fake_run(_cells(0.8811, 0.4461, 0.3949, 0.6919))
     assert set(_verdicts(printed).values()) == {Verdict.HOLDS}
-    reverse = FakeRun(_cells(0.07, 0.34, 0.07, 0.3))
+    reverse = fake_run(_cells(0.07, 0.34, 0.07, 0.3))
     assert set(_verdicts(reverse).values()) == {Verdict.FAILS}
 
 
 def test_a_wide_spread_of_differences_is_inconclusive():
     cells = _cells(0.8811, 0.4461, 0.3949, 0.6919)
     cells["standard"]["feature_NR"] = [0.3, 0.6, 0.99]
-    found = _verdicts(FakeRun(cells))
+    found = _verdicts(fake_run(cells))
     assert found["AT-T1 standard-non-robust"] is Verdict.INCONCLUSIVE
     assert found["AT-F4 standard-ordered"] is Verdict.INCONCLUSIVE
     assert found["AT-T1 table"] is Verdict.INCONCLUSIVE
@@ -215,7 +213,7 @@ def test_a_wide_spread_of_differences_is_inconclusive():
 
 @pytest.mark.parametrize("short", [{"clean": 0.85}, {"robust": 0.8}, {"own": 0.8}, {"error": 0.3}])
 def test_networks_or_sets_that_fall_short_are_out_of_scope_with_the_number(short):
-    run_ = FakeRun(_cells(0.8811, 0.4461, 0.3949, 0.6919), **short)
+    run_ = fake_run(_cells(0.8811, 0.4461, 0.3949, 0.6919), **short)
     assert set(_verdicts(run_).values()) == {Verdict.OUT_OF_SCOPE}
     unmet = CLAIMS[0].readings[0].judge({"run": run_, "tested": run_}).evidence["unmet"]
     assert any(f"{next(iter(short.values())):.3f}" in text for text in unmet)

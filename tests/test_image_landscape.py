@@ -5,15 +5,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments.test_columns import compare_with_declared
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
 from featscope.core.streams import stream
 from featscope.experiments.registry import experiment
-from featscope.experiments.spec import resolve, run
+from featscope.experiments.spec import resolve
 from featscope.features.landscape import ROUNDING, gradient_norms, landscape, largest_change, loss_and_norm
 from featscope.papers.cgro import image_landscape
 from featscope.report.figures import figures
+from image_runs import finished
 from image_task import task, trained
 
 RADII = (0.0, 0.05, 0.1, 0.2)
@@ -145,8 +147,9 @@ SMALL_LANDSCAPE = {**TINY, "measured": 6, "attacked": 10, "steps": 2, "training.
 def test_the_landscape_experiment_records_epochs_radii_and_risks(name, tmp_path):
     plan = experiment(name)
     spec = resolve(plan, "quick", {**SMALL_LANDSCAPE, "training.attack.ramp.epochs": 0})
-    done = run(plan, spec, Store(tmp_path / "runs"))
-    rows = done.part("seed-0").sort("step")
+    done = finished(plan, spec, Store(tmp_path / "runs"))
+    compare_with_declared(done)
+    rows = done.part("training", seed=0).sort("step")
     assert rows["step"].to_list() == [0, 1, 2]
     for part in ("train", "test"):
         for column in (f"change_{part}", f"gradient_{part}"):
@@ -155,14 +158,14 @@ def test_the_landscape_experiment_records_epochs_radii_and_risks(name, tmp_path)
                 assert values == sorted(values)
         assert (rows[f"robust_loss_{part}"] >= rows[f"loss_{part}"]).all()
         assert max(max(values) for values in rows[f"mean_value_{part}"].to_list()) <= 1
-    last = [done.part(f"radii-{seed}") for seed in (0, 1)]
+    last = [done.part("radii", seed=seed) for seed in (0, 1)]
     assert all(frame.height == 2 * len(spec.radii) for frame in last)
     eps = spec.training.attack.eps
     for what in ("change", "gradient"):
         pairs = [frame.filter(frame["set"] == "test").sort("radius") for frame in last]
         ratios = [_near(frame, 2 * eps)[what] / _near(frame, eps)[what] for frame in pairs]
         assert done.summary["outside_over_inside"][f"{what}_test"]["mean"] == pytest.approx(sum(ratios) / 2)
-    single = done.tensors["radii-0/change_test"].mean(1)
+    single = done.tensor("radii", "change_test", seed=0).mean(1)
     assert single.tolist() == pytest.approx(last[0].filter(last[0]["set"] == "test")["change"].to_list())
     assert set(figures(done)) == {"landscape", "flatness"}
     # Two epochs at full radius are no correlation.
@@ -180,12 +183,12 @@ def _near(frame, radius):
 def test_a_landscape_run_that_breaks_off_after_training_is_resumed_to_the_same_rows(tmp_path, monkeypatch):
     plan = experiment("image-landscape")
     spec = resolve(plan, "quick", {**SMALL_LANDSCAPE, "seeds": [0]})
-    whole = run(plan, spec, Store(tmp_path / "whole"))
+    whole = finished(plan, spec, Store(tmp_path / "whole"))
     with monkeypatch.context() as broken:
         broken.setattr(image_landscape, "_over_radii", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            run(plan, spec, Store(tmp_path / "broken"))
-    resumed = run(plan, spec, Store(tmp_path / "broken"))
+            finished(plan, spec, Store(tmp_path / "broken"))
+    resumed = finished(plan, spec, Store(tmp_path / "broken"))
     assert resumed.rows.equals(whole.rows)
     assert all(torch.equal(value, whole.tensors[key]) for key, value in resumed.tensors.items())
 
@@ -193,7 +196,9 @@ def test_a_landscape_run_that_breaks_off_after_training_is_resumed_to_the_same_r
 @pytest.mark.usefixtures("small_mnist")
 def test_the_overfitting_experiment_compares_best_and_last(tmp_path):
     plan = experiment("image-overfitting")
-    done = run(plan, resolve(plan, "quick", {**TINY, "attacked": 10, "seeds": [0]}), Store(tmp_path / "runs"))
+    spec = resolve(plan, "quick", {**TINY, "attacked": 10, "seeds": [0]})
+    done = finished(plan, spec, Store(tmp_path / "runs"))
+    compare_with_declared(done)
     for which in ("best", "last"):
         values = {key: done.summary[f"{key}_{which}"]["mean"] for key in ("robust_train", "robust_test", "gap")}
         assert values["gap"] == pytest.approx(values["robust_train"] - values["robust_test"])
@@ -201,7 +206,7 @@ def test_the_overfitting_experiment_compares_best_and_last(tmp_path):
         assert {key: row[f"{key}_{which}"] for key in values} == values
         assert row[f"clean_test_{which}"] >= row[f"robust_test_{which}"]
     assert done.summary["gap_last"]["interval"] is None
-    rows = done.part("seed-0").sort("step")
+    rows = done.part("training", seed=0).sort("step")
     assert {"robust_train", "robust_test", "clean_test", "held_out"} <= set(rows.columns)
     assert rows["held_out"].to_list() == sorted(rows["held_out"].to_list())
     assert set(figures(done)) == {"overfitting"}

@@ -7,13 +7,15 @@ import pytest
 import torch
 
 from featscope.core.errors import BadInput, FeatscopeError
-from featscope.core.store import Folder, Silent, Store
+from featscope.core.store import Silent, Store
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import Trainer, accuracy, pack
-from featscope.experiments.image_network import both, data, trained
+from featscope.experiments.image_network import Network, both, both_needed, networks_needed, trained
+from featscope.experiments.image_training import data
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve
 from featscope.images.datasets import ImageBatch
+from image_runs import folder_with
 
 TINY = {"train": 50, "test": 12, "attacked": 6, "net.width": 2, "training.epochs": 2, "training.batch_size": 8}
 
@@ -24,21 +26,26 @@ def tiny(small_mnist):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return Folder(Store(tmp_path / "runs").place({"experiment": "other"}), Silent(), {})
+def store(tmp_path):
+    return Store(tmp_path / "runs")
 
 
-def test_the_second_who_asks_gets_the_same_network_without_training(tiny, folder, monkeypatch):
-    first = trained(tiny, 3, folder)
-    assert first.run.path.parent == folder.store.root / "image-network"
+def network(spec, seed, store) -> Network:
+    """The network as an experiment that needs it gets it."""
+    return trained(spec, seed, folder_with(networks_needed([(spec, seed)]), store))
+
+
+def test_the_second_who_asks_gets_the_same_network_without_training(tiny, store, monkeypatch):
+    first = network(tiny, 3, store)
+    assert first.run.path.parent == store.root / "image-network"
     monkeypatch.setattr(Trainer, "step", None)
-    again = trained(tiny.replace(seeds=(0, 1)), 3, folder)
+    again = network(tiny.replace(seeds=(0, 1)), 3, store)
     assert again.run.path == first.run.path
     assert torch.equal(pack(again.last.parameters()), pack(first.last.parameters()))
 
 
-def test_kept_epochs_are_those_of_the_training(tiny, folder):
-    net = trained(tiny, 0, folder)
+def test_kept_epochs_are_those_of_the_training(tiny, store):
+    net = network(tiny, 0, store)
     assert net.epochs == (0, 1, 2)
     start = tiny.net.build(stream(0, "init"))
     assert torch.equal(pack(net.at(0).parameters()), pack(start.parameters()))
@@ -50,15 +57,16 @@ def test_kept_epochs_are_those_of_the_training(tiny, folder):
     assert max(row["held_out"] for row in net.rows) == net.rows[-1]["held_out"]
 
 
-def test_epochs_that_were_not_kept_are_refused(tiny, folder):
-    net = trained(tiny.replace(snapshots=5), 0, folder)
+def test_epochs_that_were_not_kept_are_refused(tiny, store):
+    net = network(tiny.replace(snapshots=5), 0, store)
     assert net.epochs == (0, 2)
     with pytest.raises(BadInput, match=r"kept: \[0, 2\]"):
         net.at(1)
 
 
-def test_standard_and_adversarial_differ_in_training_only(tiny, folder):
-    nets = both(tiny, tiny.training.replace(method="adversarial"), (0, 1), folder)
+def test_standard_and_adversarial_differ_in_training_only(tiny, store):
+    other = tiny.training.replace(method="adversarial")
+    nets = both(tiny, other, (0, 1), folder_with(both_needed(tiny, other, (0, 1)), store))
     for s, a in zip(nets["standard"], nets["adversarial"], strict=True):
         assert s.spec.replace(training=a.spec.training) == a.spec
         assert torch.equal(pack(s.at(0).parameters()), pack(a.at(0).parameters()))
@@ -76,8 +84,11 @@ def test_labels_follow_the_grouping_and_the_outputs_must_fit(tiny):
         data(tiny.replace(grouping="halves"), 0)
 
 
+SOME = {"experiment": "x", "spec": {}}
+
+
 def _hold(root, ready, go):
-    with Store(root).write({"experiment": "x"}, Silent()) as folder:
+    with Store(root).write(SOME, Silent()) as folder:
         ready.set()
         go.wait(30)
         folder.finish({"made": 1}, {})
@@ -90,13 +101,13 @@ def test_a_run_that_another_process_makes_is_waited_for(tmp_path):
     other.start()
     assert ready.wait(60)
     store = Store(tmp_path)
-    with pytest.raises(FeatscopeError, match="another process"), store.write({"experiment": "x"}, Silent()):
+    with pytest.raises(FeatscopeError, match="another process"), store.write(SOME, Silent(), wait=False):
         pass
     found = []
 
     def wait():
-        with store.write({"experiment": "x"}, Silent(), wait=True):
-            found.append(store.find({"experiment": "x"}))
+        with store.write(SOME, Silent(), wait=True):
+            found.append(store.find(SOME))
 
     waiting = threading.Thread(target=wait)
     waiting.start()

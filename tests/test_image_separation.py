@@ -6,18 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import image_files as files
+from experiments.test_columns import compare_with_declared
 from featscope.claims import ledger
 from featscope.claims.claim import Verdict
 from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
 from featscope.experiments.registry import experiment
-from featscope.experiments.spec import resolve, run
+from featscope.experiments.spec import resolve
 from featscope.images import datasets
 from featscope.images import separation as search
 from featscope.images.catalogue import CIFAR10, DATASETS, MNIST
 from featscope.papers.ep.certificates import pair_separation
 from featscope.report.figures import figures
+from image_runs import finished
 
 
 def all_distances(left, right):
@@ -122,7 +124,8 @@ def small_data(tmp_path, monkeypatch):
 
 def test_the_experiment_finds_what_all_pairs_say_and_the_claims_judge_it(small_data, tmp_path):
     plan = experiment("image-separation")
-    whole = run(plan, resolve(plan, "cpu", {"queries": 5, "matched": 12}), Store(tmp_path / "runs"))
+    whole = finished(plan, resolve(plan, "cpu", {"queries": 5, "matched": 12}), Store(tmp_path / "runs"))
+    compare_with_declared(whole)
     for line in whole.summary["table"]:
         arrays = small_data[line["dataset"]]
         train = (arrays["train-images"], arrays["train-labels"])
@@ -130,7 +133,7 @@ def test_the_experiment_finds_what_all_pairs_say_and_the_claims_judge_it(small_d
         assert line["train_train"] == all_distances(train, train).min() / 255
         assert line["test_train"] == all_distances(test, train).min() / 255
         assert line["whole"]
-        bounds = whole.part(f"matching-{line['dataset']}").sort("eps")["bound"].to_list()
+        bounds = whole.part("matching", dataset=line["dataset"]).sort("eps")["bound"].to_list()
         assert bounds == sorted(bounds, reverse=True)
     assert {line["dataset"] for line in whole.summary["not_measured"]} == {"svhn", "resimagenet"}
     claim = claims()["EP-sep"]
@@ -139,7 +142,7 @@ def test_the_experiment_finds_what_all_pairs_say_and_the_claims_judge_it(small_d
     assert verdicts["mnist-separated"] == Verdict.HOLDS
     assert verdicts["mnist-table"] == Verdict.FAILS
     assert len(figures(whole)) == 1
-    part = run(plan, resolve(plan, "cpu", {"queries": 5, "matched": 12, "train": 20}), Store(tmp_path / "runs"))
+    part = finished(plan, resolve(plan, "cpu", {"queries": 5, "matched": 12, "train": 20}), Store(tmp_path / "runs"))
     assert {reading.judge({"run": part}).verdict for reading in claim.readings} == {Verdict.OUT_OF_SCOPE}
 
 
@@ -161,7 +164,7 @@ def test_claims_without_their_data_are_left_out_unless_named(tmp_path, monkeypat
     assert claim not in ledger.select([], None)
     plan = experiment("image-separation")
     with pytest.raises(BadInput, match="featscope data fetch"):
-        run(plan, resolve(plan, "quick"), Store(tmp_path / "runs"))
+        finished(plan, resolve(plan, "quick"), Store(tmp_path / "runs"))
 
 
 @pytest.mark.real

@@ -51,9 +51,7 @@ LAW = {"k": 4, "d": 100, "positive": 1}
 
 
 def test_a_perturbation_that_fools_settles_its_point() -> None:
-    proofs = finding(
-        "FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0] * 9, [1.0] * 9, **LAW)}
-    ).evidence["proofs"]
+    proofs = finding("FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0] * 9, [1.0] * 9, **LAW)}).evidence["proofs"]
     assert proofs == [{"points": 1, "settled": 1, "least_lower": pytest.approx(2.0)}] * 2
 
 
@@ -73,22 +71,12 @@ def test_each_built_network_is_verified_by_its_own_certificates(claim: str, part
 
 def test_a_radius_at_which_no_classifier_is_robust_is_noted() -> None:
     # 2(1+c)√(d/k) is above √(d/2) for k = 4 and c = 3, below it for k = 100 and c = 1: 4√(d/100) < √(d/2)
-    assert (
-        "no classifier"
-        in finding("FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0], **LAW)}).evidence["note"]
-    )
-    assert (
-        "note"
-        not in finding(
-            "FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0], k=100, d=200)}
-        ).evidence
-    )
+    assert "no classifier" in finding("FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0], **LAW)}).evidence["note"]
+    assert "note" not in finding("FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0], k=100, d=200)}).evidence
 
 
 def test_radii_are_summarised_by_their_medians() -> None:
-    found = finding(
-        "FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0, 2.0, 9.0], **LAW)}
-    ).evidence
+    found = finding("FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0, 2.0, 9.0], **LAW)}).evidence
     assert found["median_exact"] == 2.0
     # √(100/2), half the distance of two centres
     assert ", 7.1, " in found["note"]
@@ -105,18 +93,14 @@ def test_findings_name_what_is_not_met() -> None:
 
 
 def test_numbers_that_are_none_are_null_in_the_evidence() -> None:
-    found = finding(
-        "FA-F2", "2-class", {"run": fig2("binary", [], [{"binary_min": NAN, "binary_other_max": 0.1}])}
-    )
+    found = finding("FA-F2", "2-class", {"run": fig2("binary", [], [{"binary_min": NAN, "binary_other_max": 0.1}])})
     assert found.evidence["ratios"] == [None]
 
 
 def test_an_empty_window_says_its_numbers() -> None:
     window = {"least_steps": 9.0, "least_steps_fine": 99.0, "most_steps": 4.0}
     rows = [{"clean_binary": 1.0, "clean_fine": 1.0}]
-    binary = finding(
-        "FA-T4.5", "assumption/clean", {"run": assumption("binary", [[{}]], by_seed=rows, **window)}
-    )
+    binary = finding("FA-T4.5", "assumption/clean", {"run": assumption("binary", [[{}]], by_seed=rows, **window)})
     fine = finding("FA-T4.7", "assumption/clean", {"run": assumption("fine", [[{}]], by_seed=rows, **window)})
     assert "at least 9 " in binary.evidence["vacuous"]
     assert "at least 99 " in fine.evidence["vacuous"]
@@ -135,9 +119,7 @@ def test_the_course_of_training_is_shown() -> None:
     balanced = finding("FA-L5.3", "paper", {"run": fig2("binary", ends)}).evidence
     assert (balanced["gaps"], balanced["margins"]) == ([1.0], [[4.0, 5.0]])
     late = [GOOD | {"time": math.exp(4)}]
-    assert finding("FA-LB.23", "assumption", {"run": assumption("binary", [late])}).evidence[
-        "low"
-    ] == pytest.approx(1.0)
+    assert finding("FA-LB.23", "assumption", {"run": assumption("binary", [late])}).evidence["low"] == pytest.approx(1.0)
 
 
 def test_inactive_rows_are_counted() -> None:
@@ -149,9 +131,7 @@ def test_inactive_rows_are_counted() -> None:
         0.5,
         [0.5, 0.75, 1.0],
     )
-    flow = finding(
-        "FA-L5.5", "assumption-lemma", {"run": assumption("binary", [[GOOD]], [[SPOILED, GOOD]])}
-    ).evidence
+    flow = finding("FA-L5.5", "assumption-lemma", {"run": assumption("binary", [[GOOD]], [[SPOILED, GOOD]])}).evidence
     assert (flow["rows"], flow["rows_with_inactive"], flow["first_recorded"]) == (2, 0, [0.1, 1.0])
 
 
@@ -172,9 +152,7 @@ def test_built_networks_show_radii_in_their_units() -> None:
         "median_plus": 1.5,
         "median_minus": 2.0,
     }
-    assert (
-        "no biases" in finding("FA-TD.2", "built", {"run": built(biased=[{"clean": 0.5}])}).evidence["reason"]
-    )
+    assert "no biases" in finding("FA-TD.2", "built", {"run": built(biased=[{"clean": 0.5}])}).evidence["reason"]
 
 
 def test_figures_show_their_numbers() -> None:
@@ -185,10 +163,7 @@ def test_figures_show_their_numbers() -> None:
     assert right["half_radii"]["binary_exact"] == 15.0
     assert right["note"] == ""
     assert (
-        "right of the published"
-        in finding("FA-F3", "published 2-class", {"run": fig3(binary_exact=[1.0, 1.0, 0.6, 0.0])}).evidence[
-            "note"
-        ]
+        "right of the published" in finding("FA-F3", "published 2-class", {"run": fig3(binary_exact=[1.0, 1.0, 0.6, 0.0])}).evidence["note"]
     )
     head = SPOILED_HEAD | {"same_gap": 0.1, "images_same_gap": 0.2}
     larger = finding("FA-F2cd", "2-class larger", {"run": heads("binary", "raw", "paper", [head])}).evidence

@@ -45,16 +45,11 @@ sys.exit(f"loaded: {{loaded}}" if loaded else code)
 
 def test_the_check_for_heavy_modules_can_fail() -> None:
     code = f"import sys, torch; print([name for name in {HEAVY} if name in sys.modules])"
-    assert (
-        "torch"
-        in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    )
+    assert "torch" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
 def test_as_a_module_and_as_a_command() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "featscope", "chekc"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "featscope", "chekc"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "error: unknown verb: chekc; did you mean check?\n"
 

@@ -11,7 +11,7 @@ from scipy import stats as sps
 
 from featscope.claims.judging import fitted, numbers, pooled_error
 from featscope.core.errors import BadInput
-from featscope.core.stats import NOTHING, Interval, correlations, exponent, mean_correlation, mean_interval, wilson
+from featscope.core.stats import NOTHING, Interval, as_fact, correlations, exponent, mean_correlation, mean_interval, wilson
 
 VALUES = st.lists(st.floats(-5, 5), min_size=2, max_size=6)
 CONFIDENCE = st.sampled_from([0.8, 0.95, 0.99])
@@ -145,3 +145,9 @@ def test_columns_become_arrays() -> None:
     assert numbers(pl.Series([1, 2])).tolist() == [1.0, 2.0]
     assert numbers(pl.Series([[1, 2], [3, 4]])).shape == (2, 2)
     assert numbers(pl.Series([1, None])).dtype == np.float64
+
+
+def test_what_does_not_exist_is_null_in_a_summary() -> None:
+    assert as_fact(Interval(0.5, 0.25, 0.75)) == {"mean": 0.5, "interval": [0.25, 0.75]}
+    assert as_fact(mean_interval([0.5])) == {"mean": 0.5, "interval": None}
+    assert as_fact(NOTHING) == {"mean": None, "interval": None}

@@ -213,7 +213,8 @@ def test_unmet_conditions_are_told_with_their_numbers() -> None:
 
 def _with_law(run, *met: bool):
     rows = [
-        {"part": "conditions", **conditions.above(f"c{at}", f"condition {at}", 1.0, 1.0 if ok else 3.0).as_json()} for at, ok in enumerate(met)
+        {"part": "conditions", **conditions.above(f"c{at}", f"condition {at}", 1.0, 1.0 if ok else 3.0).as_json()}
+        for at, ok in enumerate(met)
     ]
     others = [{"part": "other", **conditions.above("x", "of another part", 0.0, 1.0).as_json()}]
     run.__dict__["rows"] = pl.concat([run.rows, pl.DataFrame(rows + others)], how="diagonal_relaxed")

@@ -74,9 +74,7 @@ class FinishedRun(Run):
         """The run's figures by name, drawn now (matplotlib)."""
         return figures(self)
 
-    def _key_numbers(
-        self, body: Mapping[str, Any] | None = None, prefix: str = ""
-    ) -> Iterator[tuple[str, str]]:
+    def _key_numbers(self, body: Mapping[str, Any] | None = None, prefix: str = "") -> Iterator[tuple[str, str]]:
         for key, value in (self.summary if body is None else body).items():
             if isinstance(value, Mapping):
                 yield from self._key_numbers(value, f"{prefix}{key}.")
@@ -116,9 +114,7 @@ def run(
         seeds = range(require_at_least("seeds", seeds, 1))
     if seeds is not None:
         changes["seeds"] = list(seeds)
-    return FinishedRun(
-        runner.run(request(experiment(name), profile, changes), Store(Path(out)), force=force).path
-    )
+    return FinishedRun(runner.run(request(experiment(name), profile, changes), Store(Path(out)), force=force).path)
 
 
 def check(
@@ -219,12 +215,8 @@ class RobustnessCurve:
         return not self.warnings
 
     def __repr__(self) -> str:
-        points = ", ".join(
-            f"{share:.1%} at {eps:.4g}" for eps, share in zip(self.radii, self.accuracy, strict=True)
-        )
-        return f"robust accuracy ({self.norm}): at most {points}\n" + _told(
-            self.clean, self.fooled_at, self.warnings
-        )
+        points = ", ".join(f"{share:.1%} at {eps:.4g}" for eps, share in zip(self.radii, self.accuracy, strict=True))
+        return f"robust accuracy ({self.norm}): at most {points}\n" + _told(self.clean, self.fooled_at, self.warnings)
 
 
 @dataclass(frozen=True, repr=False)
@@ -272,9 +264,7 @@ def _interval(right: Tensor) -> Interval:
 
 def _told(clean: float, examples: Tensor, warnings: Sequence[str]) -> str:
     """The second and the third line of a result."""
-    doubts = (
-        "not to be trusted: " + "; ".join(warnings) if warnings else "trusted: no check speaks against it"
-    )
+    doubts = "not to be trusted: " + "; ".join(warnings) if warnings else "trusted: no check speaks against it"
     return f"clean accuracy {clean:.1%} of {len(examples)} examples\n{doubts}"
 
 
@@ -299,9 +289,7 @@ def robustness_curve(
     >>> [round(share, 2) for share in curve.accuracy]
     [1.0, 0.67, 0.0]
     """
-    require(
-        isinstance(x, Tensor), "images must be a torch tensor", type(x).__name__, "use torch.as_tensor(x)"
-    )
+    require(isinstance(x, Tensor), "images must be a torch tensor", type(x).__name__, "use torch.as_tensor(x)")
     require(len(radii) > 0, "a curve needs radii", "radii=[]", "give at least one")
     attacks, doubts = usual_attacks(x, require_at_least("steps", steps, 1))
     threat = Threat(norm, max(radii), event=x.dim() - 1, bounds=bounds)

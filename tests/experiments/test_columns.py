@@ -1,5 +1,7 @@
 """What an experiment writes is what it declares: every part, every column, in the quick profile."""
 
+from pathlib import Path
+
 import pytest
 
 from featscope.core.store import CONDITIONS, Store
@@ -30,6 +32,21 @@ def compare_with_declared(done: Run) -> None:
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_rows_are_as_declared(name: str, quick_runs: Store) -> None:
     compare_with_declared(run(request(experiments()[name], "quick"), quick_runs))
+
+
+#: experiments on real images are compared where their tests run them, on small data sets
+IMAGES = [name for name, plan in experiments().items() if plan.needs_data]
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_image_experiments_declare_their_rows(name: str) -> None:
+    assert experiments()[name].columns
+
+
+@pytest.mark.usefixtures("small_mnist")
+def test_rows_of_an_image_training_are_as_declared(tmp_path: Path) -> None:
+    small = {"train": 50, "test": 12, "attacked": 6, "net.width": 2, "training.epochs": 1, "training.batch_size": 8}
+    compare_with_declared(run(request(experiments()["image-network"], "quick", small), Store(tmp_path)))
 
 
 @pytest.mark.parametrize("name", sorted(experiments()))

@@ -49,9 +49,7 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")] = False,
 ) -> None: ...
 
 
@@ -90,12 +88,8 @@ def invoke(arguments: Sequence[str]) -> int:
         return _complain(str(error))
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            return _complain(
-                "no space left on the disk; nothing finished is lost; free space and repeat the command"
-            )
-        return _complain(
-            f"{error.strerror or error}: {error.filename or ''}; check the path and its permissions"
-        )
+            return _complain("no space left on the disk; nothing finished is lost; free space and repeat the command")
+        return _complain(f"{error.strerror or error}: {error.filename or ''}; check the path and its permissions")
     except (MemoryError, RuntimeError) as error:
         # torch reports a failed allocation as a RuntimeError
         if isinstance(error, RuntimeError) and "memory" not in str(error):

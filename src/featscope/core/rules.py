@@ -12,7 +12,8 @@ PROVEN_MARGIN = 1e-6
 ROUNDED_SLOPE = 1e-6
 #: O(f) and Θ(f) at one finite setting: the ratio to f is at most this (and at least its inverse).
 CONSTANT = 3.0
-#: an exponent fitted over a finite sweep may miss its prediction by this much, because logarithms bend the line.
+#: an exponent fitted over a finite sweep may miss its prediction by this much, because logarithms bend the
+#: line.
 BEND = 0.1
 #: polylog(d) in a statement about a share of runs: (log d) to this power.
 POLYLOG = 2
@@ -24,3 +25,23 @@ STILL = 1e-14
 LEARNED = 1 / CONSTANT
 #: a radius is settled where its lower and its upper bound agree to this share of it
 SETTLED = 1e-5
+
+# --- real images
+
+#: networks are comparable to a paper's if they reach this share of its printed accuracies
+PRINTED_SHARE_REACHED = 0.9
+#: a reconstructed set holds a network's features if the network that it was made from reads this share of it
+#: …
+OWN_SET_READ = 0.9
+#: … and the mean relative feature error is at most this
+FEATURE_ERROR = 0.2
+#: FA's E.1 (Figure 9) calls features with this cosine nearly orthogonal, and no larger one
+NEARLY_ORTHOGONAL = 0.09
+#: a head on embeddings has learned when its test accuracy is at least this part of the way from chance to 1
+HEAD_LEARNED = 0.5
+#: what a constant gradient gives for the loss change when the radius doubles
+LINEAR_GROWTH = 2.0
+#: a rate in N that has not fallen to this from N = 1 on promises nothing about N samples
+RATE_FALLEN = 0.5
+#: a stored distance and the same recomputed from the pair of images that attains it
+RECOMPUTED = 1e-12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats as sps
@@ -45,6 +45,15 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
         return Interval(mean, -math.inf, math.inf)
     half = float(sps.t.ppf(0.5 + confidence / 2, data.size - 1)) * float(data.std(ddof=1)) / math.sqrt(data.size)
     return Interval(mean, mean - half, mean + half)
+
+
+def as_fact(estimate: Interval) -> dict[str, Any]:
+    """A mean over seeds with its interval, for a summary; what does not exist, as one seed's interval, is null."""
+    ends = [estimate.low, estimate.high]
+    return {
+        "mean": estimate.value if math.isfinite(estimate.value) else None,
+        "interval": ends if all(map(math.isfinite, ends)) else None,
+    }
 
 
 def exponent(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> Interval:

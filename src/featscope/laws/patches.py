@@ -97,9 +97,7 @@ class PatchLaw(Value):
         )
         for name, given in (("alpha", self.alpha), ("beta", self.beta)):
             right = not isinstance(given, tuple) or len(given) == self.k
-            require(
-                right, f"{name} needs one distribution or one for each class", f"k={self.k}", f"list {self.k}"
-            )
+            require(right, f"{name} needs one distribution or one for each class", f"k={self.k}", f"list {self.k}")
         return self
 
     def of_class(self, name: Literal["alpha", "beta"], label: int) -> Amplitude:
@@ -117,9 +115,7 @@ class PatchLaw(Value):
         if self.frame == "axes":
             basis = torch.eye(2 * self.k, self.d, dtype=torch.float64)
         else:
-            draw = torch.randn(
-                self.d, 2 * self.k, generator=stream(self.frame_seed, "frame"), dtype=torch.float64
-            )
+            draw = torch.randn(self.d, 2 * self.k, generator=stream(self.frame_seed, "frame"), dtype=torch.float64)
             basis = torch.linalg.qr(draw).Q.mT
         return basis[: self.k].to(dtype), basis[self.k :].to(dtype)
 
@@ -159,9 +155,7 @@ class PatchLaw(Value):
     def restrict(self, batch: PatchBatch, keep: Literal["robust", "non-robust"]) -> PatchBatch:
         """Def. 4.1: the sample with the features of the other kind replaced by zero, noise kept."""
         other = ~batch.robust if keep == "robust" else batch.robust
-        gone = self.signal(
-            batch.y, batch.robust, torch.where(other, batch.amplitude, torch.zeros_like(batch.amplitude))
-        )
+        gone = self.signal(batch.y, batch.robust, torch.where(other, batch.amplitude, torch.zeros_like(batch.amplitude)))
         return batch._replace(x=batch.x - gone)
 
     def population(self) -> PatchBatch:
@@ -178,10 +172,7 @@ class PatchLaw(Value):
         )
         y = torch.arange(self.k)
         robust = (torch.arange(self.patches) < self.robust_patches.low).expand(self.k, -1)
-        rows = [
-            [self.of_class("alpha" if r else "beta", j).moment(1) for r in robust[j].tolist()]
-            for j in range(self.k)
-        ]
+        rows = [[self.of_class("alpha" if r else "beta", j).moment(1) for r in robust[j].tolist()] for j in range(self.k)]
         amplitude = torch.tensor(rows, dtype=torch.float64)
         return PatchBatch(self.signal(y, robust, amplitude), y, robust, amplitude)
 
@@ -232,9 +223,7 @@ def _separated(batch: PatchBatch, eps: float, norm: str) -> Condition:
     """Points of different classes are more than 2ε apart on a sample."""
     opposite = batch.y[:, None] != batch.y[None, :]
     nearest = float(distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else math.inf
-    return above(
-        "2ε-separation", f"nearest points of different classes ({norm}) against 2ε", nearest, 2 * eps
-    )
+    return above("2ε-separation", f"nearest points of different classes ({norm}) against 2ε", nearest, 2 * eps)
 
 
 def both_kinds(law: PatchLaw) -> None:

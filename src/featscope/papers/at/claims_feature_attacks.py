@@ -1,6 +1,7 @@
 """AT-T2 (Table 2): targeted attacks through robust and non-robust features.
 
-What is compared is paired by seed, and the interval is Student's over seeds. The rules are in docs/images-at.md.
+What is compared is paired by seed, and the interval is Student's over seeds. The rules are in docs/images-
+at.md.
 """
 
 from __future__ import annotations
@@ -12,46 +13,70 @@ import numpy as np
 import polars as pl
 
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
-from featscope.claims.judging import above, at_least, at_most, every, scoped, smallest, threshold
+from featscope.claims.judging import above, at_least, at_most, every, numbers, scoped, smallest, threshold
+from featscope.core.columns import Column
 from featscope.core.rules import CONSTANT, LEARNED, MUCH, SMALL
 from featscope.core.stats import mean_interval
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.at.image_feature_attacks import PRINTED
+from featscope.papers.at.image_feature_attacks import (
+    ATTACKS,
+    METHODS,
+    RATE,
+    SEARCHED,
+    ImageFeatureAttacks,
+    Learned,
+    Rates,
+)
+from featscope.papers.at.printed import TABLE_2
+
+
+def _learned(run: Run, dataset: str, method: str, key: Column) -> np.ndarray:
+    """An accuracy of each network; one that was not measured is NaN, which reaches nothing."""
+    rows = run.part("learned", dataset=dataset).filter(pl.col(Learned.method) == method).sort(Learned.seed)
+    return numbers(rows[key]) if key in rows else np.full(rows.height, np.nan)
 
 
 def _feature_scope(run: Run, dataset: str) -> list[str]:
-    """Networks that have not learned, and adversarially trained ones that lose more than two thirds of their accuracy to PGD."""
-    accuracy = run.summary["datasets"][dataset]["accuracy"]
-    # An accuracy that was not measured is NaN, which reaches nothing.
-    known = {m: {key: np.asarray(column, dtype=float) for key, column in values.items()} for m, values in accuracy.items()}
-    clean = {method: smallest(values["clean_test"]) for method, values in known.items()}
+    """Networks that have not learned, and adversarially trained ones that lose two thirds to PGD."""
     learned = threshold(10)
-    unmet = [f"clean accuracy ({method}) ≥ {learned:.3g}: {value:.3f}" for method, value in clean.items() if not value >= learned]
-    kept = smallest(known["adversarial"]["robust_test"] / np.maximum(known["adversarial"]["clean_test"], 1e-12))
+    unmet = []
+    for method in METHODS:
+        clean = smallest(_learned(run, dataset, method, Learned.clean_test))
+        if not clean >= learned:
+            unmet.append(f"clean accuracy ({method}) ≥ {learned:.3g}: {clean:.3f}")
+    robust, clean_ = (_learned(run, dataset, "adversarial", key) for key in (Learned.robust_test, Learned.clean_test))
+    kept = smallest(robust / np.maximum(clean_, 1e-12))
     return unmet + ([] if kept >= LEARNED else [f"robust ÷ clean accuracy (adversarial) ≥ {LEARNED:.3g}: {kept:.3f}"])
 
 
-def rates(run: Run, dataset: str, attack: str, column: str) -> list[float]:
+def rates(run: Run, dataset: str, attack: str, key: Column) -> list[float]:
     """The mean over class pairs, for each seed."""
-    parts = [run.part(f"rates-{dataset}-{seed}").filter(pl.col("attack") == attack) for seed in run.spec["spec"]["seeds"]]
-    return [float(part[column].to_numpy().mean()) for part in parts]
+    seeds = ImageFeatureAttacks.of(run).seeds
+    rows = run.part("rates", dataset=dataset).filter(pl.col(Rates.attack) == attack)
+    return [float(numbers(rows.filter(pl.col(Rates.seed) == seed)[key]).mean()) for seed in seeds]
+
+
+def _on(run: Run, dataset: str, attack: str, method: str) -> list[float]:
+    """An attack's rate on the networks of a training, for each seed."""
+    return rates(run, dataset, attack, RATE[method][0])
 
 
 def _shown(run: Run, dataset: str) -> dict[str, Any]:
     """All cells of the table, the controls, and what is printed."""
-    cells = {f"{a} on {m}": rates(run, dataset, a, m) for m in ("standard", "adversarial") for a in ("NRF", "RF", "noise")}
-    checks = {f"{a} {c}": rates(run, dataset, a, c) for a in ("NRF", "RF") for c in ("own_head", "distance")}
-    printed = {f"{a} on {m}": sum(v) / len(v) for m, row in PRINTED.items() for a, v in row.items()}
-    return {"by_seed": plain(cells), "searches": plain(checks), "printed_cifar10": printed, "seeds": len(run.spec["spec"]["seeds"])}
+    cells = {f"{a} on {m}": _on(run, dataset, a, m) for m in METHODS for a in SEARCHED}
+    checks = {f"{a} {c}": rates(run, dataset, a, c) for a in ATTACKS for c in (Rates.own_head, Rates.distance)}
+    printed = {f"{a} on {m}": sum(v) / len(v) for m, row in TABLE_2.items() for a, v in row.items()}
+    seeds = len(ImageFeatureAttacks.of(run).seeds)
+    return {"by_seed": plain(cells), "searches": plain(checks), "printed_cifar10": printed, "seeds": seeds}
 
 
-def _contrast(dataset: str, column: str, high: str, low: str, factor: float, judge: Callable[..., Finding]) -> Judge:
+def _contrast(dataset: str, method: str, high: str, low: str, factor: float, judge: Callable[..., Finding]) -> Judge:
     """``high`` − factor·``low`` on the networks of one training, paired by seed, against 0."""
 
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
-        pairs = zip(rates(run, dataset, high, column), rates(run, dataset, low, column), strict=True)
+        pairs = zip(_on(run, dataset, high, method), _on(run, dataset, low, method), strict=True)
         gap = mean_interval([a - factor * b for a, b in pairs])
         return scoped(_feature_scope(run, dataset), judge(gap, 0.0, **_shown(run, dataset)))
 
@@ -59,14 +84,14 @@ def _contrast(dataset: str, column: str, high: str, low: str, factor: float, jud
 
 
 def _low(dataset: str) -> Judge:
-    """CONSTANT times each attack's rate on the adversarially trained networks is at most NRF-PGD's on the standard ones."""
+    """CONSTANT times each rate on adversarially trained networks is at most NRF-PGD's on standard ones."""
 
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
-        usual = rates(run, dataset, "NRF", "standard")
+        usual = _on(run, dataset, "NRF", "standard")
         parts = {}
-        for attack in ("NRF", "RF"):
-            found = rates(run, dataset, attack, "adversarial")
+        for attack in ATTACKS:
+            found = _on(run, dataset, attack, "adversarial")
             parts[attack] = at_most(mean_interval([CONSTANT * a - u for a, u in zip(found, usual, strict=True)]), 0.0)
         return scoped(_feature_scope(run, dataset), every(parts, **_shown(run, dataset)))
 
@@ -78,7 +103,7 @@ def _small(dataset: str) -> Judge:
 
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
-        parts = {a: at_most(mean_interval(rates(run, dataset, a, "adversarial")), SMALL) for a in ("NRF", "RF")}
+        parts = {a: at_most(mean_interval(_on(run, dataset, a, "adversarial")), SMALL) for a in ATTACKS}
         return scoped(_feature_scope(run, dataset), every(parts, **_shown(run, dataset)))
 
     return decide
@@ -87,11 +112,15 @@ def _small(dataset: str) -> Judge:
 def _table_readings(dataset: str) -> tuple[Reading, ...]:
     need = {"run": Need("image-feature-attacks", {"datasets": [dataset]})}
     title = DATASETS[dataset].title
-    plain, much = _contrast(dataset, "standard", "NRF", "RF", 1.0, above), _contrast(dataset, "standard", "NRF", "RF", MUCH, at_least)
+    more = _contrast(dataset, "standard", "NRF", "RF", 1.0, above)
+    much = _contrast(dataset, "standard", "NRF", "RF", MUCH, at_least)
     order = _contrast(dataset, "adversarial", "RF", "NRF", 1.0, above)
     return (
         Reading(
-            f"{dataset}-standard", f"{title}: on standard networks NRF-PGD succeeds more often than RF-PGD (difference > 0)", need, plain
+            f"{dataset}-standard",
+            f"{title}: on standard networks NRF-PGD succeeds more often than RF-PGD (difference > 0)",
+            need,
+            more,
         ),
         Reading(f"{dataset}-standard-much", f"{title}: {MUCH:g} times as often (the rule for ≫)", need, much),
         Reading(
@@ -100,8 +129,18 @@ def _table_readings(dataset: str) -> tuple[Reading, ...]:
             need,
             _low(dataset),
         ),
-        Reading(f"{dataset}-adversarial-small", f"{title}: both rates there are at most {SMALL:g}", need, _small(dataset)),
-        Reading(f"{dataset}-adversarial-order", f"{title}: there RF-PGD succeeds more often, as in the table's last rows", need, order),
+        Reading(
+            f"{dataset}-adversarial-small",
+            f"{title}: both rates there are at most {SMALL:g}",
+            need,
+            _small(dataset),
+        ),
+        Reading(
+            f"{dataset}-adversarial-order",
+            f"{title}: there RF-PGD succeeds more often, as in the table's last rows",
+            need,
+            order,
+        ),
     )
 
 
@@ -110,7 +149,8 @@ CLAIMS: tuple[Claim, ...] = (
         "AT-T2",
         "at",
         "Table 2, A.2",
-        "Targeted attacks through non-robust features succeed on standard networks and those through robust features hardly do; adversarial training makes both rare.",
+        "Targeted attacks through non-robust features succeed on standard networks and those through robust "
+        "features hardly do; adversarial training makes both rare.",
         ("the networks have learned the ten classes", "the adversarially trained ones are robust"),
         (*_table_readings("mnist"), *_table_readings("cifar10")),
     ),

@@ -1,89 +1,128 @@
 """Claims about real images: AT-T1 (Table 1) and AT-F4 (Figures 4 and 5).
 
-The paper's three statements — standard training learns non-robust features rather than robust ones; adversarial training suppresses the non-robust and strengthens the
-robust ones — are differences of feature learning accuracies over paired seeds. The rules below were fixed before any feature accuracy of the `cpu` profile was seen.
+The paper's three statements — standard training learns non-robust features rather than robust ones;
+adversarial training suppresses the non-robust and strengthens the robust ones — are differences of feature
+learning accuracies over paired seeds. The rules were fixed before any feature accuracy of the `cpu` profile
+was seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import polars as pl
 
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
-from featscope.claims.judging import at_least, at_most, largest, out_of_scope, smallest
-from featscope.core.rules import SMALL
+from featscope.claims.judging import at_least, at_most, largest, number, scoped, smallest
+from featscope.core.rules import FEATURE_ERROR, OWN_SET_READ, PRINTED_SHARE_REACHED, SMALL
 from featscope.core.stats import Interval, mean_interval
 from featscope.experiments.run import Run
-from featscope.papers.at.image_features import METHODS, SETS, differences
-
-#: networks are comparable to the paper's if they reach this share of its clean accuracy, and under adversarial training of its robust accuracy
-REACHED = 0.9
-#: a set holds a network's features if the network that it was made from reads this share of it …
-OWN = 0.9
-#: … and the mean relative feature error is at most this
-INVERTED = 0.2
+from featscope.papers.at.image_features import (
+    FEATURE,
+    METHODS,
+    SETS,
+    FeatureCurve,
+    ImageFeatures,
+    SetRead,
+    Tested,
+    differences,
+)
+from featscope.papers.at.printed import TABLE_1, Accuracies
 
 FEATURES = Need("image-features")
-#: other inversions of the same networks, whose robust accuracy is counted in the run above; fewer images, because they only ask whether the inversion decides
+#: other inversions of the same networks, whose robust accuracy is counted in the run above; fewer images,
+#: because they only ask whether the inversion decides
 _FEWER = {"images": 50, "attacked": 0}
 STARTS = {start: Need("image-features", {**_FEWER, "inversion.start": start}) for start in ("grey", "black", "image")}
 #: from noise in a tenth of the step, which ends at a larger feature error
 SMALL_STEPS = Need("image-features", {**_FEWER, "inversion.step_size": 0.05})
 
 CONDITIONS = (
-    f"every network reaches {REACHED:g} of the printed clean accuracy, the adversarially trained ones {REACHED:g} of the printed robust accuracy",
-    f"every reference reads {OWN:g} of its own set, which has a mean relative feature error of at most {INVERTED:g}",
+    f"every network reaches {PRINTED_SHARE_REACHED:g} of the printed clean accuracy, "
+    f"the adversarially trained ones {PRINTED_SHARE_REACHED:g} of the printed robust accuracy",
+    f"every reference reads {OWN_SET_READ:g} of its own set, which has a mean relative feature error of at most {FEATURE_ERROR:g}",
 )
 STATEMENTS = {
-    "standard-non-robust": ("standard_reads_non_robust_more", "a fresh standard network reads D̂_NR better than D̂_R"),
-    "suppressed": ("adversarial_suppresses_non_robust", "a fresh adversarially trained network reads D̂_NR worse than a fresh standard one"),
-    "strengthened": ("adversarial_strengthens_robust", "a fresh adversarially trained network reads D̂_R better than a fresh standard one"),
+    "standard-non-robust": (
+        "standard_reads_non_robust_more",
+        "a fresh standard network reads D̂_NR better than D̂_R",
+    ),
+    "suppressed": (
+        "adversarial_suppresses_non_robust",
+        "a fresh adversarially trained network reads D̂_NR worse than a fresh standard one",
+    ),
+    "strengthened": (
+        "adversarial_strengthens_robust",
+        "a fresh adversarially trained network reads D̂_R better than a fresh standard one",
+    ),
 }
 
 Values = dict[str, list[float]]
-
-
-def _seeds(run: Run) -> list[int]:
-    return [int(seed) for seed in run.spec["spec"]["seeds"]]
+Over = Callable[[Sequence[float], Sequence[float]], float]
 
 
 def _curve(run: Run, method: str, seed: int) -> dict[str, list[float]]:
-    rows = run.part(f"curve-{method}-{seed}").sort("step")
-    return {key: [float(v) for v in rows[key].to_list()] for key in ("step", *(f"feature_{name}" for name in SETS))}
+    rows = run.part("curve", method=method, seed=seed).sort(FeatureCurve.step)
+    return {key: [float(v) for v in rows[key].to_list()] for key in (FeatureCurve.step, *FEATURE.values())}
 
 
-def _unmet(run: Run, tested: Run) -> list[str]:
-    """The conditions for saying anything that this run, and the networks tested in that one, do not meet, with numbers."""
-    printed = run.summary["printed"]
-    if printed is None:
-        return ["the paper has no table of this data"]
+def _printed(run: Run) -> Mapping[str, Accuracies] | None:
+    return TABLE_1.get(ImageFeatures.of(run).network.dataset)
+
+
+def _own(run: Run) -> pl.DataFrame:
+    """What the references read of their own sets."""
+    own = [(pl.col(SetRead.set) == name) & (pl.col(SetRead.reader) == f"reference-{m}") for name, m in SETS.items()]
+    return run.part("read").filter(pl.any_horizontal(*own))
+
+
+def _short_networks(tested: Run, seed: int, printed: Mapping[str, Accuracies]) -> list[str]:
+    """Networks that do not reach the printed accuracies."""
     missed = []
-    for seed in _seeds(run):
-        for method in METHODS:
-            row = tested.part(f"tested-{method}-{seed}").to_dicts()[0]
-            for key in ("clean_test", "robust_test")[: 1 if method == "standard" else 2]:
-                if not row[key] >= REACHED * printed[method][key]:
-                    missed.append(f"{method} network of seed {seed}: {key} {row[key]:.3f}, below {REACHED:g}·{printed[method][key]:g}")
-        for row in run.part(f"read-{seed}").to_dicts():
-            if row["reader"] == f"reference-{SETS[row['set']]}":
-                if not row["accuracy"] >= OWN:
-                    missed.append(f"reference of seed {seed} reads {row['accuracy']:.3f} of its set {row['set']}, below {OWN:g}")
-                if not row["error_mean"] <= INVERTED:
-                    missed.append(f"set {row['set']} of seed {seed}: feature error {row['error_mean']:.3f}, above {INVERTED:g}")
+    for method, goal in printed.items():
+        row = tested.part("tested", method=method, seed=seed).to_dicts()[0]
+        asked = {Tested.clean_test: goal.clean_test}
+        asked |= {Tested.robust_test: goal.robust_test} if method == "adversarial" else {}
+        for key, level in asked.items():
+            found = number(row.get(key))
+            if not found >= PRINTED_SHARE_REACHED * level:
+                below = f"below {PRINTED_SHARE_REACHED:g}·{level:g}"
+                missed.append(f"{method} network of seed {seed}: {key} {found:.3f}, {below}")
     return missed
 
 
+def _short_sets(run: Run, seed: int) -> list[str]:
+    """Sets that do not hold their reference's features."""
+    missed = []
+    for row in _own(run).filter(pl.col(SetRead.seed) == seed).to_dicts():
+        name, read, error = row[SetRead.set], row[SetRead.accuracy], row[SetRead.error_mean]
+        if not read >= OWN_SET_READ:
+            missed.append(f"reference of seed {seed} reads {read:.3f} of its set {name}, below {OWN_SET_READ:g}")
+        if not error <= FEATURE_ERROR:
+            missed.append(f"set {name} of seed {seed}: feature error {error:.3f}, above {FEATURE_ERROR:g}")
+    return missed
+
+
+def _unmet(run: Run, tested: Run) -> list[str]:
+    """What this run, and the networks tested in that one, lack for saying anything, with numbers."""
+    printed = _printed(run)
+    if printed is None:
+        return ["the paper has no table of this data"]
+    seeds = ImageFeatures.of(run).seeds
+    return [text for seed in seeds for text in (*_short_networks(tested, seed, printed), *_short_sets(run, seed))]
+
+
 def _judged(runs: Runs, finding: Finding) -> Finding:
-    missed = _unmet(runs["run"], runs["tested"])
-    return out_of_scope(missed, finding) if missed else finding
+    return scoped(_unmet(runs["run"], runs["tested"]), finding)
 
 
-def _summed(run: Run, over: Callable[[Sequence[float], Sequence[float]], float]) -> dict[str, Values]:
+def _summed(run: Run, over: Over) -> dict[str, Values]:
     """For each training and set one number a seed: ``over`` the epochs and the curve."""
     cells: dict[str, Values] = {method: {} for method in METHODS}
     for method in METHODS:
-        curves = [_curve(run, method, seed) for seed in _seeds(run)]
-        for name in SETS:
-            cells[method][f"feature_{name}"] = [over(curve["step"], curve[f"feature_{name}"]) for curve in curves]
+        curves = [_curve(run, method, seed) for seed in ImageFeatures.of(run).seeds]
+        for key in FEATURE.values():
+            cells[method][str(key)] = [over(curve[FeatureCurve.step], curve[key]) for curve in curves]
     return cells
 
 
@@ -98,50 +137,58 @@ def late(steps: Sequence[float], values: Sequence[float]) -> float:
     return sum(chosen) / len(chosen)
 
 
-def difference(key: str, over: Callable[[Sequence[float], Sequence[float]], float]) -> Judge:
+def _inversion(run: Run) -> dict[str, object]:
+    """How the sets were made, and the errors that they were left with."""
+    how, own = ImageFeatures.of(run).inversion, _own(run).sort(SetRead.seed)
+    errors = {name: own.filter(pl.col(SetRead.set) == name)[SetRead.error_mean].to_list() for name in SETS}
+    return {"start": how.start, "layer": how.layer, "steps": how.steps, "mean_error": plain(errors)}
+
+
+def difference(key: str, over: Over) -> Judge:
     """A difference over paired seeds is at least SMALL, judged with Student's interval."""
 
     def judge(runs: Runs) -> Finding:
-        run = runs["run"]
-        cells = _summed(run, over)
+        cells = _summed(runs["run"], over)
         values = differences(cells)[key]
-        how = {k: run.summary["inversion"][k] for k in ("start", "layer", "steps", "mean_error")}
-        return _judged(runs, at_least(mean_interval(values), SMALL, by_seed=plain(values), cells=plain(cells), inversion=how))
+        shown = {"by_seed": plain(values), "cells": plain(cells), "inversion": _inversion(runs["run"])}
+        return _judged(runs, at_least(mean_interval(values), SMALL, **shown))
 
     return judge
 
 
 def _ordered(runs: Runs) -> Finding:
-    """At every epoch of the second half the non-robust curve of standard training is above the robust one: the smallest difference of each seed."""
-    run = runs["run"]
+    """The smallest difference of standard training's two curves over the second half, by seed."""
     least = []
-    for seed in _seeds(run):
-        curve = _curve(run, "standard", seed)
-        gaps = [a - b for t, a, b in zip(curve["step"], curve["feature_NR"], curve["feature_R"], strict=True) if 2 * t > curve["step"][-1]]
-        least.append(smallest(gaps))
+    for seed in ImageFeatures.of(runs["run"]).seeds:
+        curve = _curve(runs["run"], "standard", seed)
+        steps, upper, lower = (curve[key] for key in (FeatureCurve.step, FeatureCurve.feature_NR, FeatureCurve.feature_R))
+        least.append(smallest(a - b for t, a, b in zip(steps, upper, lower, strict=True) if 2 * t > steps[-1]))
     return _judged(runs, at_least(mean_interval(least), 0.0, by_seed=plain(least)))
 
 
 def _as_printed(runs: Runs) -> Finding:
-    """Each of the four feature accuracies is within SMALL of the printed one; the worst cell is judged, with the interval over seeds."""
-    run = runs["run"]
-    cells, printed = _summed(run, at_the_end), run.summary["printed"]
+    """Each of the four feature accuracies is within SMALL of the printed one.
+
+    The worst cell decides, interval over seeds.
+    """
+    cells, printed = _summed(runs["run"], at_the_end), _printed(runs["run"])
     gaps = {}
     for method in METHODS:
         for key, values in cells[method].items():
             found = mean_interval(values)
-            centre = printed[method][key] if printed else float("nan")
+            centre = getattr(printed[method], key) if printed else float("nan")
             below, above = centre - found.high, found.low - centre
-            gaps[f"{method} {key}"] = Interval(
-                abs(found.value - centre), largest([below, above, 0.0]), largest([found.high - centre, centre - found.low])
-            )
+            farthest = largest([found.high - centre, centre - found.low])
+            gaps[f"{method} {key}"] = Interval(abs(found.value - centre), largest([below, above, 0.0]), farthest)
     worst = Interval(*(largest([gap[i] for gap in gaps.values()]) for i in range(3)))
-    return _judged(runs, at_most(worst, SMALL, gaps=plain({key: gap.value for key, gap in gaps.items()}), cells=plain(cells)))
+    shown = {"gaps": plain({key: gap.value for key, gap in gaps.items()}), "cells": plain(cells)}
+    return _judged(runs, at_most(worst, SMALL, **shown))
 
 
-def _three(need: Need, suffix: str, when: str, over: Callable[[Sequence[float], Sequence[float]], float]) -> tuple[Reading, ...]:
+def _three(need: Need, suffix: str, when: str, over: Over) -> tuple[Reading, ...]:
+    needs = {"run": need, "tested": FEATURES}
     return tuple(
-        Reading(f"{name}{suffix}", f"{text}, by at least {SMALL:g}: {when}", {"run": need, "tested": FEATURES}, difference(key, over))
+        Reading(f"{name}{suffix}", f"{text}, by at least {SMALL:g}: {when}", needs, difference(key, over))
         for name, (key, text) in STATEMENTS.items()
     )
 
@@ -151,7 +198,8 @@ CLAIMS: tuple[Claim, ...] = (
         "AT-T1",
         "at",
         "AT Table 1 (§6.2, A.1)",
-        "On real images standard training learns non-robust features rather than robust ones; adversarial training suppresses the former and strengthens the latter.",
+        "On real images standard training learns non-robust features rather than robust ones; "
+        "adversarial training suppresses the former and strengthens the latter.",
         CONDITIONS,
         (
             *_three(FEATURES, "", "after training, inversion from noise", at_the_end),
@@ -166,7 +214,12 @@ CLAIMS: tuple[Claim, ...] = (
                 for start, need in STARTS.items()
                 for r in _three(need, f"-{start}", f"after training, inversion from {start}", at_the_end)
             ),
-            *_three(SMALL_STEPS, "-small-steps", "after training, inversion from noise in steps of .05", at_the_end),
+            *_three(
+                SMALL_STEPS,
+                "-small-steps",
+                "after training, inversion from noise in steps of .05",
+                at_the_end,
+            ),
         ),
     ),
     Claim(
@@ -179,7 +232,8 @@ CLAIMS: tuple[Claim, ...] = (
             *_three(FEATURES, "", "mean over the second half of the epochs", late),
             Reading(
                 "standard-ordered",
-                "in standard training the curve of D̂_NR is above that of D̂_R at every epoch of the second half: the smallest difference is at least 0",
+                "in standard training the curve of D̂_NR is above that of D̂_R at every epoch "
+                "of the second half: the smallest difference is at least 0",
                 {"run": FEATURES, "tested": FEATURES},
                 _ordered,
             ),

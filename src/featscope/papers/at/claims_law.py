@@ -39,9 +39,7 @@ def _any_classifier(runs: Runs) -> Finding:
         "share_of_intersecting_pairs": run.part(MATCHING)[Matching.intersecting_pairs][0],
     }
     if bound is None:
-        return Finding(
-            Verdict.INCONCLUSIVE, None, 1 - SMALL, {**evidence, "note": "the certificate does not verify"}
-        )
+        return Finding(Verdict.INCONCLUSIVE, None, 1 - SMALL, {**evidence, "note": "the certificate does not verify"})
     verdict = Verdict.HOLDS if bound >= 1 - SMALL else Verdict.FAILS
     return Finding(verdict, bound, 1 - SMALL, evidence)
 
@@ -90,9 +88,7 @@ def _error_to_one(column: str) -> Judge:
             note = "ε < β: the proof's Δ is not in the ball"
             return Finding(Verdict.OUT_OF_SCOPE, None, 1 - SMALL, {"unmet": [note]})
         rows = _of(run, ALONG_GAMMA, "non-robust")
-        return at_least(
-            _error(_at_largest_gamma(rows), column), 1 - SMALL, curve=_curve(rows, Minima.gamma, column)
-        )
+        return at_least(_error(_at_largest_gamma(rows), column), 1 - SMALL, curve=_curve(rows, Minima.gamma, column))
 
     return judge
 

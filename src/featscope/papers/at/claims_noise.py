@@ -145,18 +145,14 @@ def _total_residual(runs: Runs) -> Finding:
 def _losers(runs: Runs) -> Finding:
     run, losers = runs["run"], (Dynamics.u, Dynamics.C, Dynamics.D)
     worst = np.max([final_values(run, "standard", name).max(-1) for name in losers], axis=0)
-    return at_most(
-        _spread(worst.tolist()), _small_noise(run), rule=TILDE, measured="largest of A, C and D at the end"
-    )
+    return at_most(_spread(worst.tolist()), _small_noise(run), rule=TILDE, measured="largest of A, C and D at the end")
 
 
 def _winner(runs: Runs) -> Finding:
     run = runs["run"]
     ratios = final_values(run, "standard", Dynamics.v).min(-1) / _log_d(run)
     measured = "smallest max_r B over classes ÷ log d, Θ read as ≥ 1/3"
-    return at_least(
-        Interval(smallest(ratios), smallest(ratios), largest(ratios)), 1 / CONSTANT, measured=measured
-    )
+    return at_least(Interval(smallest(ratios), smallest(ratios), largest(ratios)), 1 / CONSTANT, measured=measured)
 
 
 SETTING = ("Figure 3's law and training",)
@@ -172,9 +168,7 @@ CLAIMS = (
         "Lemma E.2",
         "Under standard training weights are w(0) plus features plus training noise.",
         Reading("figure-3", "whether the statement excludes anything", {"run": FIG3}, _decomposition),
-        Reading(
-            "large-d", "what lies outside the span, d up to 10⁹ by compact copies", {"run": NOISE}, _in_span
-        ),
+        Reading("large-d", "what lies outside the span, d up to 10⁹ by compact copies", {"run": NOISE}, _in_span),
     ),
     _claim(
         "LE.3",

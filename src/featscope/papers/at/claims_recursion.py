@@ -42,9 +42,7 @@ def _cross_growth(arm: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         rows = runs["run"].part(DYNAMICS, arm=arm).sort(Correlated.step)
         seeds = [group for _, group in rows.group_by(Correlated.seed, maintain_order=True)]
-        of_c, of_d = (
-            [_growth(numbers(seed[name])) for seed in seeds] for name in (Correlated.C, Correlated.D)
-        )
+        of_c, of_d = ([_growth(numbers(seed[name])) for seed in seeds] for name in (Correlated.C, Correlated.D))
         by_seed = np.maximum(of_c, of_d)
         # Growth is at least 1; where no pair starts above zero there is nothing to compare with.
         by_seed[by_seed == 0] = np.nan
@@ -153,9 +151,7 @@ CLAIMS = (
         statement="Under standard training off-diagonal correlations stay of the order of their initial values.",
         hypotheses=NOISELESS,
         readings=(
-            Reading(
-                "noiseless", "largest over time ÷ initial", {"run": RECURSION}, _cross_growth("standard")
-            ),
+            Reading("noiseless", "largest over time ÷ initial", {"run": RECURSION}, _cross_growth("standard")),
             Reading("with-noise", "the same in Figure 3's run", {"run": FIG3}, _cross_growth("standard")),
         ),
     ),

@@ -119,9 +119,7 @@ def _late(arm: str, event: IntEnum, column: str, power: float | None) -> Judge:
         late = pl.Series("late", top / np.log(numbers(last[Curves.d])) if column == Curves.F else top)
         d, values = _medians(last.with_columns(late), late.name)
         bound = -PatchScaling.of(run).c0 if power is None else power
-        found = exponent_at_most(
-            d, values, bound, d=d, median=plain(values), share_that_reached_the_horizon=arrived
-        )
+        found = exponent_at_most(d, values, bound, d=d, median=plain(values), share_that_reached_the_horizon=arrived)
         return found if arrived >= 1 - SMALL else _too_early(found)
 
     return judge
@@ -129,9 +127,7 @@ def _late(arm: str, event: IntEnum, column: str, power: float | None) -> Judge:
 
 def _too_early(found: Finding) -> Finding:
     evidence = {**found.evidence, "note": "the steps ran out before the horizon in too many runs"}
-    return Finding(
-        Verdict.INCONCLUSIVE, found.value, found.bound, {**evidence, "would_be": found.verdict.value}
-    )
+    return Finding(Verdict.INCONCLUSIVE, found.value, found.bound, {**evidence, "would_be": found.verdict.value})
 
 
 def _initial_in_d(runs: Runs) -> Finding:
@@ -146,9 +142,7 @@ def _initial_in_m(runs: Runs) -> Finding:
     rows = runs["run"].part(INITIAL)
     scaled = pl.col(Initial.largest) * pl.col(Initial.d).sqrt()
     mean = rows.group_by(Initial.m).agg(scaled.mean()).sort(Initial.m)
-    return _near(
-        fitted(np.log(numbers(mean[Initial.m])).tolist(), mean[Initial.largest].to_list()), 1.0, rows
-    )
+    return _near(fitted(np.log(numbers(mean[Initial.m])).tolist(), mean[Initial.largest].to_list()), 1.0, rows)
 
 
 def _near(fit: Interval, power: float, rows: pl.DataFrame) -> Finding:
@@ -166,9 +160,7 @@ def _tensor_power(runs: Runs) -> Finding:
     growth = numbers(rows[Power.growth])
     ratio = growth / np.log(1 / numbers(rows[Power.y0]))
     worst = rows.to_dicts()[int(ratio.argmax())]
-    return exactly(
-        float(ratio.max()), CONSTANT, cells=rows.height, worst_cell=worst, largest_growth=float(growth.max())
-    )
+    return exactly(float(ratio.max()), CONSTANT, cells=rows.height, worst_cell=worst, largest_growth=float(growth.max()))
 
 
 def _by_clip(make: Callable[[str], Judge], label: str = "") -> tuple[Reading, ...]:

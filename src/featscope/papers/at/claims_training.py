@@ -35,9 +35,7 @@ def _small(arm: str, column: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        return at_most(
-            _final_error(run, arm, column), SMALL, accuracy_by_seed=plain(final_values(run, arm, column))
-        )
+        return at_most(_final_error(run, arm, column), SMALL, accuracy_by_seed=plain(final_values(run, arm, column)))
 
     return judge
 
@@ -47,9 +45,7 @@ def _large(arm: str, column: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        return at_least(
-            _final_error(run, arm, column), 1 - SMALL, accuracy_by_seed=plain(final_values(run, arm, column))
-        )
+        return at_least(_final_error(run, arm, column), 1 - SMALL, accuracy_by_seed=plain(final_values(run, arm, column)))
 
     return judge
 
@@ -83,9 +79,7 @@ def _bracketed(threat: str, points: str = "test") -> Judge:
         extra = {str(key): [row[key] for row in rows] for key in shown}
         if points == "train":
             return at_most(Interval(found.value, found.value, possible.value), 0.0, **extra)
-        return at_most(
-            Interval(found.value, found.low, possible.high), SMALL, **extra, **_certificate(run, threat)
-        )
+        return at_most(Interval(found.value, found.low, possible.high), SMALL, **extra, **_certificate(run, threat))
 
     return judge
 
@@ -211,9 +205,7 @@ CLAIMS = (
             *_adversarial("literal", LITERAL, "η = 0.1, T = 1000, patch clip"),
             *_adversarial("coordinate", COORDINATE, "η = 1, coordinate clip"),
             *_adversarial("masked", MASKED, "η = 10, coordinate clip, where the loss saturates"),
-            *_adversarial(
-                "pgd", PGD_TRAINING, "η = 1, PGD with three steps as the training attack, one seed"
-            ),
+            *_adversarial("pgd", PGD_TRAINING, "η = 1, PGD with three steps as the training attack, one seed"),
         ),
     ),
     Claim(

@@ -9,9 +9,11 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from featscope.core.store import Label
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.at.image_feature_attacks import PAIRS, PRINTED
+from featscope.papers.at.image_feature_attacks import METHODS, RATE, ImageFeatureAttacks, Rates
+from featscope.papers.at.printed import TABLE_2, TABLE_2_PAIRS
 from featscope.plots.style import GREY, NON_ROBUST, ROBUST, finish, panels
 
 NAMES = {"cifar10": ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")}
@@ -19,28 +21,40 @@ BARS = (("NRF", NON_ROBUST, "NRF-PGD"), ("RF", ROBUST, "RF-PGD"), ("noise", GREY
 
 
 def feature_attacks(run: Run) -> Figure:
-    """Table 2: for each data set the rates on standard and on adversarially trained networks, and a row of images to look at."""
-    names = run.spec["spec"]["datasets"]
+    """Table 2: for each data set the rates on networks of both trainings, and images to look at."""
+    names = ImageFeatureAttacks.of(run).datasets
     figure, axes = panels(len(names), 3, 4.6, 3.8)
     for row, name in zip(axes, names, strict=True):
-        frame = pl.concat([run.part(f"rates-{name}-{seed}") for seed in run.spec["spec"]["seeds"]], how="diagonal_relaxed")
-        for ax, method in zip(row, ("standard", "adversarial"), strict=False):
-            _bars(ax, run, name, frame, method)
+        for ax, method in zip(row, METHODS, strict=False):
+            _bars(ax, run, name, method)
         _strip(row[2], run, name)
     return figure
 
 
-def _bars(ax: Axes, run: Run, name: str, frame: pl.DataFrame, method: str) -> None:
-    pairs = [tuple(pair) for pair in run.spec["spec"]["pairs"]]
+def _bars(ax: Axes, run: Run, name: str, method: str) -> None:
+    pairs, rows = ImageFeatureAttacks.of(run).pairs, run.part("rates", dataset=name)
     for offset, (attack, color, label) in zip((-0.27, 0.0, 0.27), BARS, strict=True):
         for place, (source, target) in enumerate(pairs):
-            chosen = frame.filter((pl.col("attack") == attack) & (pl.col("source") == source) & (pl.col("target") == target))
-            values = 100 * chosen[method].to_numpy()
-            ax.bar(place + offset, values.mean(), 0.25, color=color, alpha=0.75, label=label if place == 0 else None)
+            of_pair = (pl.col(Rates.source) == source) & (pl.col(Rates.target) == target)
+            chosen = rows.filter((pl.col(Rates.attack) == attack) & of_pair)
+            values = 100 * chosen[RATE[method][0]].to_numpy()
+            ax.bar(
+                place + offset,
+                values.mean(),
+                0.25,
+                color=color,
+                alpha=0.75,
+                label=label if place == 0 else None,
+            )
             ax.plot([place + offset] * len(values), values, ".", color="black", markersize=3)
-            if name == "cifar10" and attack != "noise" and (source, target) in PAIRS:
-                printed = 100 * PRINTED[method][attack][PAIRS.index((source, target))]
-                ax.plot([place + offset - 0.13, place + offset + 0.13], [printed] * 2, color="black", linewidth=1.4)
+            if name == "cifar10" and attack in TABLE_2[method] and (source, target) in TABLE_2_PAIRS:
+                printed = 100 * TABLE_2[method][attack][TABLE_2_PAIRS.index((source, target))]
+                ax.plot(
+                    [place + offset - 0.13, place + offset + 0.13],
+                    [printed] * 2,
+                    color="black",
+                    linewidth=1.4,
+                )
     if name == "cifar10":
         ax.plot([], [], color="black", linewidth=1.4, label="printed")
     words = NAMES.get(name, tuple(str(i) for i in range(10)))
@@ -50,9 +64,11 @@ def _bars(ax: Axes, run: Run, name: str, frame: pl.DataFrame, method: str) -> No
 
 
 def _strip(ax: Axes, run: Run, name: str) -> None:
-    """Originals, target images, and the perturbed originals of both attacks, for the first pair of the first seed."""
-    (source, target), seed = run.spec["spec"]["pairs"][0], run.spec["spec"]["seeds"][0]
-    rows = [run.tensors[f"rates-{name}-{seed}/{source}-{target}-{key}"] for key in ("original", "target", "NRF", "RF")]
+    """Originals, targets, and the perturbed originals of both attacks, first pair of the first seed."""
+    spec = ImageFeatureAttacks.of(run)
+    source, target = spec.pairs[0]
+    where: dict[str, Label] = {"dataset": name, "seed": spec.seeds[0], "source": source, "target": target}
+    rows = [run.tensor("rates", key, **where) for key in ("original", "target", "NRF", "RF")]
     grid = np.concatenate([np.concatenate(list(images.permute(0, 2, 3, 1).numpy()), axis=1) for images in rows])
     ax.imshow(grid.squeeze(), cmap="gray", vmin=0, vmax=1)
     height = rows[0].shape[2]

@@ -156,9 +156,7 @@ class PatchFig3(Spec):
     def ascent(self) -> Ascent:
         """The training attack."""
         adv = self.adversarial
-        return Ascent(
-            objective=adv.objective, step_size=adv.step_size, eps=self.eps, norm=self.norm, clip=adv.clip
-        )
+        return Ascent(objective=adv.objective, step_size=adv.step_size, eps=self.eps, norm=self.norm, clip=adv.clip)
 
     def threat(self, name: str, eps: float | None = None) -> Threat:
         """`full-ball`, or `feature-span`: only what lies in the span of the features may change."""
@@ -223,9 +221,7 @@ def attacks(spec: PatchFig3) -> list[Attack]:
     ]
 
 
-def observe(
-    spec: PatchFig3, data: Data, attack: Perturb, last: int
-) -> Callable[[Weights, int], Mapping[str, Tensor | float]]:
+def observe(spec: PatchFig3, data: Data, attack: Perturb, last: int) -> Callable[[Weights, int], Mapping[str, Tensor | float]]:
     """Everything that is recorded of a training run; costly quantities every ``evaluation.every`` steps and at the end."""
     law = spec.law
 
@@ -267,18 +263,14 @@ def robustness(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> d
     tx, ty = data.train.x, data.train.y
     measured: dict[str, Tensor] = {
         Dynamics.robust_training_attack: right_at_both(net, x, attack(net, x, y), y).double().mean(-1),
-        Dynamics.robust_train_training_attack: right_at_both(net, tx, attack(net, tx, ty), ty)
-        .double()
-        .mean(-1),
+        Dynamics.robust_train_training_attack: right_at_both(net, tx, attack(net, tx, ty), ty).double().mean(-1),
     }
     found: dict[str, list[float]] = {name: [] for name in ROBUST_OVER.values()}
     for index, seed in enumerate(spec.seeds):
         one, batch = net.run(index), data.test_of(index, n)
         for threat, name in ROBUST_OVER.items():
             rng = stream(seed, "attack", threat)
-            found[name].append(
-                evaluate(one, batch.x, batch.y, spec.threat(threat), attacks(spec), rng).accuracy
-            )
+            found[name].append(evaluate(one, batch.x, batch.y, spec.threat(threat), attacks(spec), rng).accuracy)
         if spec.norm == "Linf" and spec.eps >= spec.law.beta_supremum:
             delta = model_free(spec.law, batch, spec.eps, stream(seed, "attack", "model-free"))
             right = margin(one(batch.x + delta), batch.y) > 0
@@ -302,9 +294,7 @@ def radius_curves(spec: PatchFig3, data: Data, w: Tensor, seeds: Sequence[int]) 
             for eps in sorted({*spec.evaluation.radii, spec.eps}):
                 found = bracket(spec, net, test, spec.threat(name, eps), seed)
                 rows.append({**place, Radii.points: "test", **found})
-            rows.append(
-                {**place, Radii.points: "train", **bracket(spec, net, train, spec.threat(name), seed)}
-            )
+            rows.append({**place, Radii.points: "train", **bracket(spec, net, train, spec.threat(name), seed)})
     return rows
 
 
@@ -360,9 +350,7 @@ def measure_radii(spec: PatchFig3, folder: Folder, data: Data, arm: Arm, trained
     w = trained.state.w
 
     def make() -> tuple[Rows, Mapping[str, Tensor]]:
-        return radius_curves(spec, data, w, alive), certificates(spec, data, w) if spec.seeds[
-            0
-        ] in alive else {}
+        return radius_curves(spec, data, w, alive), certificates(spec, data, w) if spec.seeds[0] in alive else {}
 
     return folder.once(RADII, make, arm=arm).rows
 

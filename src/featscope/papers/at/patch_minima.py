@@ -94,9 +94,7 @@ class PatchMinima(Spec):
     noises: tuple[Annotated[float, Field(ge=0)], ...] = (0.1, 0.0562, 0.0316, 0.0178, 0.01, 0.00316, 0.001)
     points: int = Field(default=10000, ge=1)
     dtype: Literal["float64"] = "float64"
-    attacked: int = Field(
-        default=200, ge=1, description="points on which PGD is compared with the exact minimum"
-    )
+    attacked: int = Field(default=200, ge=1, description="points on which PGD is compared with the exact minimum")
 
     def model_post_init(self, context: object) -> None:
         """Axis features and positive γ only."""
@@ -112,9 +110,7 @@ class PatchMinima(Spec):
             "[]",
             "give at least one",
         )
-        refuse_unused(
-            self, "only the coordinates of the features matter here", "law.d", "net.width", "net.sigma_0"
-        )
+        refuse_unused(self, "only the coordinates of the features matter here", "law.d", "net.width", "net.sigma_0")
 
 
 def _sample(spec: PatchMinima, sigma_n: float, seed: int, name: str, n: int) -> tuple[PatchLaw, PatchBatch]:
@@ -127,9 +123,7 @@ def _weights(law: PatchLaw, gamma: float, feature: str) -> Tensor:
     return gamma * (u if feature == "robust" else v)[:, None, :]
 
 
-def minimum_rows(
-    spec: PatchMinima, sigma_n: float, gammas: tuple[float, ...], seed: int, feature: str
-) -> Rows:
+def minimum_rows(spec: PatchMinima, sigma_n: float, gammas: tuple[float, ...], seed: int, feature: str) -> Rows:
     """Risk, clean and robust accuracies along γ for w_i = γ u_i (robust) or γ v_i (non-robust)."""
     law, batch = _sample(spec, sigma_n, seed, "test", spec.points)
     u, v = law.features()
@@ -190,9 +184,7 @@ def attack_rows(spec: PatchMinima, seed: int) -> Rows:
 
 def run(spec: PatchMinima, folder: Folder) -> Json:
     """Both propositions for all seeds, along γ at the law's noise and along the noise at the largest γ."""
-    folder.conditions(
-        spec.law.check(PatchSetting(spec.eps, spec.law.sample(200, stream(spec.seeds[0], "data", "law"))))
-    )
+    folder.conditions(spec.law.check(PatchSetting(spec.eps, spec.law.sample(200, stream(spec.seeds[0], "data", "law")))))
     both = [(seed, feature) for seed in spec.seeds for feature in FEATURES]
     largest = (max(spec.gammas),)
     by_gamma = [row for s, f in both for row in minimum_rows(spec, spec.law.sigma_n, spec.gammas, s, f)]

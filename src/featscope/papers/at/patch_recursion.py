@@ -107,9 +107,7 @@ def side_by_side(descent: Step[Weights], recursion: Step[co.Coefficients]) -> St
     return step
 
 
-def lemma_5_2(
-    spec: PatchRecursion, state: co.Coefficients, data: co.Latents, residual: Tensor
-) -> tuple[Tensor, Tensor]:
+def lemma_5_2(spec: PatchRecursion, state: co.Coefficients, data: co.Latents, residual: Tensor) -> tuple[Tensor, Tensor]:
     """Lemma 5.2's updates of A and B with its constants written out: η/k (1 − logit) A^{q−1} Σ_p α^q (1 − min{ε/α, η̃ α^{q−2} Σ_s A_s^q})^q, ϱ scaled in.
 
     The bracket is taken as 0 where the printed one is negative (ε > β), since σ̃' is 0 there.
@@ -124,9 +122,7 @@ def lemma_5_2(
         total = own.pow(q).sum(-1)
         lowered = (spec.step_size * scale * amplitude ** (q - 2) * total).clamp(max=spec.eps / amplitude)
         growth = count * amplitude**q * (1 - lowered).clamp(min=0) ** q
-        steps.append(
-            spec.learning_rate / len(data.y) * (residual * growth)[..., None] * scale * own.pow(q - 1)
-        )
+        steps.append(spec.learning_rate / len(data.y) * (residual * growth)[..., None] * scale * own.pow(q - 1))
     return steps[0], steps[1]
 
 
@@ -143,9 +139,7 @@ def _approximation(spec: PatchRecursion, state: co.Coefficients, data: co.Latent
         lead = own_correlations(part).argmax(-1, keepdim=True)
         steps[names[0]] = guess.gather(-1, lead)[..., 0]
         steps[names[1]] = spec.learning_rate * own_correlations(velocity).gather(-1, lead)[..., 0]
-    top = data.amplitude.max() * torch.maximum(
-        own_correlations(state.u).amax((-2, -1)), own_correlations(state.v).amax((-2, -1))
-    )
+    top = data.amplitude.max() * torch.maximum(own_correlations(state.u).amax((-2, -1)), own_correlations(state.v).amax((-2, -1)))
     return steps | {BothRoutes.polynomial: (top <= spec.net.rho).double()}
 
 
@@ -155,19 +149,12 @@ def run_arm(spec: PatchRecursion, folder: Folder, arm: Arm) -> Recording[Both]:
     batch = spec.law.population()
     data = co.latents(batch, spec.law.k)
     runs = len(spec.seeds)
-    w0 = torch.stack(
-        [
-            spec.net.replace(sigma_0=spec.law.d**-0.5).init(spec.law.k, spec.law.d, stream(seed, "init"))
-            for seed in spec.seeds
-        ]
-    )
+    w0 = torch.stack([spec.net.replace(sigma_0=spec.law.d**-0.5).init(spec.law.k, spec.law.d, stream(seed, "init")) for seed in spec.seeds])
     x, y = batch.x.expand(runs, -1, -1, -1), batch.y.expand(runs, -1)
     if arm == "adversarial":
         ascent = Ascent(clip="coefficient", eps=spec.eps, step_size=spec.step_size)
         directions = Directions(torch.cat([u, v]), w0)
-        descent = training_step(
-            spec.net, x, y, spec.learning_rate, lambda net, a, b: ascent.perturb(net, a, b, directions)
-        )
+        descent = training_step(spec.net, x, y, spec.learning_rate, lambda net, a, b: ascent.perturb(net, a, b, directions))
         velocity = co.adversarial_velocity(spec.net, data, co.CoefficientClip(spec.eps, spec.step_size))
     else:
         descent = training_step(spec.net, x, y, spec.learning_rate)

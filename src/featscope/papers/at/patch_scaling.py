@@ -132,9 +132,7 @@ class PatchScaling(Spec):
     arms: tuple[Arm, ...] = ("standard", "features-only", "two-sided", "as-printed")
     relative: float = Field(default=0.02, gt=0, le=0.2)
     steps: int = Field(default=4000, ge=1)
-    horizon_power: float = Field(
-        default=2.0, gt=0, description="every run ends at time d^this, if its steps last so long"
-    )
+    horizon_power: float = Field(default=2.0, gt=0, description="every run ends at time d^this, if its steps last so long")
     every: int = Field(default=50, ge=1)
     widths: tuple[int, ...] = (10, 30, 100, 1000, 10000, 100000)
     dtype: Literal["float64"] = "float64"
@@ -204,9 +202,7 @@ class Setting(NamedTuple):
         """
         rho, q = self.spec.net.rho, self.spec.net.q
         a, b = own_correlations(c.u), own_correlations(c.v)
-        amplitude = {
-            kind: self.data.amplitude[:, self.data.robust[0] == kind][:, 0] for kind in (True, False)
-        }
+        amplitude = {kind: self.data.amplitude[:, self.data.robust[0] == kind][:, 0] for kind in (True, False)}
         logs = self.dims.log()[:, None]
         grown = self.outputs(c) >= logs
         if self.clip is None:
@@ -316,9 +312,7 @@ def event_rows(spec: PatchScaling, state: Watched) -> Rows:
             for event in range(state.events.shape[1]):
                 when, a, b = state.events[index, event, label].tolist()
                 which = {**run_labels, Events.label: label, Events.event: event}
-                rows.append(
-                    {**which, Events.happened: when != NOT_YET, Events.time: when, Events.A: a, Events.B: b}
-                )
+                rows.append({**which, Events.happened: when != NOT_YET, Events.time: when, Events.A: a, Events.B: b})
     return rows
 
 

@@ -26,9 +26,7 @@ MASKED = Need(
     {**SIDE, "adversarial.clip": "coordinate", "adversarial.learning_rate": 10.0, "adversarial.steps": 600},
 )
 #: PGD in place of the single ascent step, which the paper names as future work.
-PGD_TRAINING = Need(
-    "patch-fig3", {**SIDE, "seeds": [0], "adversarial.attack_steps": 3, "adversarial.steps": 600}
-)
+PGD_TRAINING = Need("patch-fig3", {**SIDE, "seeds": [0], "adversarial.attack_steps": 3, "adversarial.steps": 600})
 MINIMA = Need("patch-minima")
 SCALING = Need("patch-scaling")
 RECURSION = Need("patch-recursion")

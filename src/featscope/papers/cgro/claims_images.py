@@ -1,87 +1,107 @@
-"""CGRO on real images: Figures 1 to 3 and appendix E, judged from rows. The rules are written out in docs/images-cgro.md.
+"""CGRO on real images: Figures 1 to 3 and appendix E, judged from rows.
 
-A verdict over seeds takes Student's interval of the mean over seeds; correlations are averaged on Fisher's scale. Epochs of one run are not
-independent, so no interval is taken over them.
+The rules are written out in docs/images-cgro.md.
+A verdict over seeds takes Student's interval of the mean over seeds; correlations are averaged on Fisher's
+scale. Epochs of one run are not independent, so no interval is taken over them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, Verdict, plain
-from featscope.claims.judging import above, at_least, at_most, below, every, exactly, out_of_scope, vacuous
-from featscope.core.rules import CONSTANT, MUCH, SMALL
+from featscope.claims.judging import (
+    above,
+    at_least,
+    at_most,
+    below,
+    every,
+    exactly,
+    explained,
+    out_of_scope,
+    vacuous,
+)
+from featscope.core.rules import CONSTANT, LINEAR_GROWTH, MUCH, RATE_FALLEN, SMALL
 from featscope.core.stats import Interval, correlations, mean_correlation, mean_interval
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.cgro.image_landscape import at_factor
+from featscope.papers.cgro.image_landscape import (
+    GRADIENT,
+    MEAN_VALUE,
+    REPAIRED,
+    SETS,
+    ImageLandscape,
+    LandscapeEpochs,
+    LandscapeRadii,
+    at_factor,
+)
+from featscope.papers.cgro.image_overfitting import Compared, ImageOverfitting
 
 OVERFITTING = {"run": Need("image-overfitting")}
 LANDSCAPES = {"mnist": Need("image-landscape"), "cifar10": Need("image-landscape-cifar10")}
-#: what a constant gradient gives for the loss change when the radius doubles
-LINEAR = 2.0
-#: a rate in N that has not halved from N = 1 on promises nothing about N samples
-HALVED = 0.5
 TRAINED = (f"the network fits the attacked training images: robust training accuracy at least {CONSTANT:g} times chance",)
 ANY = ("any network", "data with a smooth density")
 
 
-def _spec(run: Run) -> dict[str, Any]:
-    return dict(run.spec["spec"])
-
-
 def _eps(run: Run) -> float:
-    return float(_spec(run)["training"]["attack"]["eps"])
+    return ImageLandscape.of(run).training.attack.eps
 
 
-def _fitted(run: Run, robust_train: Sequence[float], finding: Finding) -> Finding:
+def _fitted(classes: int, robust_train: Sequence[float], finding: Finding) -> Finding:
     """OUT_OF_SCOPE if a network did not learn to withstand the attack on its own training images."""
-    level = CONSTANT / _spec(run)["net"]["classes"]
+    level = CONSTANT / classes
     if all(reached >= level for reached in robust_train):
         return finding
     return out_of_scope([f"robust training accuracy {min(robust_train):.3f}, needed {level:.3f}"], finding)
 
 
-def compared(value: Callable[[dict[str, float]], float], judge: Callable[[Interval], Finding]) -> Judge:
+def compared(value: Callable[[Mapping[str, float]], float], judge: Callable[[Interval], Finding]) -> Judge:
     """Judge a number of each seed of `image-overfitting`."""
 
     def judged(runs: Runs) -> Finding:
-        rows = runs["run"].part("compared").to_dicts()
-        return _fitted(runs["run"], [row["robust_train_last"] for row in rows], judge(mean_interval([value(row) for row in rows])))
+        run = runs["run"]
+        rows = run.part("compared").to_dicts()
+        found = judge(mean_interval([value(row) for row in rows]))
+        return _fitted(ImageOverfitting.of(run).net.classes, [row[Compared.robust_train_last] for row in rows], found)
 
     return judged
 
 
 def _frames(run: Run) -> list[pl.DataFrame]:
     """The recorded epochs of each seed at full radius, after the first."""
-    ramp = _spec(run)["training"]["attack"]["ramp"]["epochs"]
-    frames = [run.part(f"seed-{seed}").sort("step") for seed in _spec(run)["seeds"]]
-    return [frame.filter((pl.col("step") > 0) & (pl.col("step") >= ramp)) for frame in frames]
+    spec = ImageLandscape.of(run)
+    frames = [run.part("training", seed=seed).sort(LandscapeEpochs.step) for seed in spec.seeds]
+    step = pl.col(LandscapeEpochs.step)
+    return [frame.filter((step > 0) & (step >= spec.training.attack.ramp.epochs)) for frame in frames]
 
 
 def _inside(run: Run, frame: pl.DataFrame, name: str) -> list[float]:
     """The largest gradient norm within the training radius, over epochs."""
-    place = at_factor(_spec(run)["watched"], _eps(run), 1.0)
-    return [float(values[place]) for values in frame[f"gradient_{name}"].to_list()]
+    place = at_factor(ImageLandscape.of(run).watched, _eps(run), 1.0)
+    return [float(values[place]) for values in frame[GRADIENT[name]].to_list()]
 
 
 def _gaps(frame: pl.DataFrame) -> list[float]:
     """L_adv − L̂_adv over epochs (appendix E)."""
-    return [float(gap) for gap in (frame["robust_loss_test"] - frame["robust_loss_train"]).to_list()]
+    gaps = frame[LandscapeEpochs.robust_loss_test] - frame[LandscapeEpochs.robust_loss_train]
+    return [float(gap) for gap in gaps.to_list()]
 
 
-def _at(run: Run, seed: int, name: str, factor: float) -> dict[str, float]:
+def _at(run: Run, seed: int, name: str, factor: float) -> Mapping[str, float]:
     """After the last epoch, the row of the set ``name`` at ``factor`` times the training radius."""
-    rows = run.part(f"radii-{seed}").filter(pl.col("set") == name).to_dicts()
-    return next(dict(row) for row in rows if math.isclose(row["radius"], factor * _eps(run)))
+    rows = run.part("radii", seed=seed).filter(pl.col(LandscapeRadii.set) == name).to_dicts()
+    return next(row for row in rows if math.isclose(row[LandscapeRadii.radius], factor * _eps(run)))
 
 
 def _over(a: float, b: float) -> float:
-    """a ÷ b; NaN where a network that answers the same everywhere has nothing to compare, which no verdict holds with."""
+    """a ÷ b.
+
+    NaN where a network that answers the same everywhere has nothing to compare, which no verdict holds with.
+    """
     return a / b if b > 0 else math.nan
 
 
@@ -97,32 +117,39 @@ def _growth(run: Run, name: str) -> list[float]:
 
 
 def landscape_judge(judge: Callable[[Run], Finding], trained: bool) -> Judge:
-    """A judge of a landscape run with its accuracies beside; what is said of ``trained`` networks is not asked of others."""
+    """A judge of a landscape run with its accuracies beside.
+
+    What is said of ``trained`` networks is not asked of others.
+    """
 
     def judged(runs: Runs) -> Finding:
         run = runs["run"]
         found = judge(run)
         last = [frame.row(-1, named=True) for frame in _frames(run)]
-        shown = {key: plain(sum(row[key] for row in last) / len(last)) for key in ("clean_test", "robust_train", "robust_test")}
-        found = Finding(found.verdict, found.value, found.bound, {**found.evidence, "accuracy": shown})
-        return _fitted(run, [row["robust_train"] for row in last], found) if trained else found
+        columns = (LandscapeEpochs.clean_test, LandscapeEpochs.robust_train, LandscapeEpochs.robust_test)
+        shown = {str(key): plain(sum(row[key] for row in last) / len(last)) for key in columns}
+        found = explained(found, accuracy=shown)
+        if not trained:
+            return found
+        return _fitted(ImageLandscape.of(run).net.classes, [row[LandscapeEpochs.robust_train] for row in last], found)
 
     return judged
 
 
 def _outside_over_inside(run: Run, what: str) -> Interval:
-    seeds = _spec(run)["seeds"]
-    return mean_interval([_over(_at(run, seed, "train", 2.0)[what], _at(run, seed, "train", 1.0)[what]) for seed in seeds])
+    outside, inside = ([_at(run, seed, "train", factor)[what] for seed in ImageLandscape.of(run).seeds] for factor in (2.0, 1.0))
+    return mean_interval([_over(a, b) for a, b in zip(outside, inside, strict=True)])
 
 
 def much_sharper(run: Run) -> Finding:
     """Loss change and gradient norm at 2ε against ε on training images, by the rule for ≫."""
-    return every({what: at_least(_outside_over_inside(run, what), MUCH) for what in ("change", "gradient")})
+    columns = (LandscapeRadii.change, LandscapeRadii.gradient)
+    return every({str(what): at_least(_outside_over_inside(run, what), MUCH) for what in columns})
 
 
 def sharper(run: Run) -> Finding:
-    """The loss change at 2ε against ε on training images: more than the double, which a constant gradient would give."""
-    return above(_outside_over_inside(run, "change"), LINEAR)
+    """The loss change at 2ε against ε on training images: more than a constant gradient would give."""
+    return above(_outside_over_inside(run, LandscapeRadii.change), LINEAR_GROWTH)
 
 
 def falls_at_training(run: Run) -> Finding:
@@ -151,24 +178,27 @@ def global_much_faster(run: Run) -> Finding:
 
 
 def gap_follows(run: Run) -> Finding:
-    """Correlation, over epochs, of L_adv − L̂_adv with the gradient norm at test images; mean and interval over seeds on Fisher's scale."""
+    """Correlation, over epochs, of L_adv − L̂_adv with the gradient norm at test images.
+
+    Mean and interval over seeds on Fisher's scale.
+    """
     pairs = [correlations(_gaps(frame), _inside(run, frame, "test")) for frame in _frames(run)]
-    parts = {
-        "pearson": above(mean_correlation([pair.pearson for pair in pairs]), 0.0, seeds=_shown([pair.pearson for pair in pairs])),
-        "spearman": above(mean_correlation([pair.spearman for pair in pairs]), 0.0, seeds=_shown([pair.spearman for pair in pairs])),
-    }
+    kinds = {"pearson": [pair.pearson for pair in pairs], "spearman": [pair.spearman for pair in pairs]}
+    parts = {kind: above(mean_correlation(found), 0.0, seeds=_shown(found)) for kind, found in kinds.items()}
     return every(parts, epochs=_frames(run)[0].height)
 
 
 def taylor_step(run: Run) -> Finding:
     """The largest change ÷ (δ·gradient) of any image, radius, recorded epoch and seed."""
     worst, repaired = 0.0, 0.0
-    for seed in _spec(run)["seeds"]:
-        epochs, radii = run.part(f"seed-{seed}"), run.part(f"radii-{seed}")
-        lists = [value for name in ("train", "test") for values in epochs[f"mean_value_{name}"].to_list() for value in values]
-        weak = [value for name in ("train", "test") for values in epochs[f"repaired_{name}"].to_list() for value in values]
-        worst = max([worst, *lists, *radii["mean_value"].to_list()], key=lambda v: math.inf if math.isnan(v) else v)
-        repaired = max([repaired, *weak, *radii["repaired"].to_list()])
+    for seed in ImageLandscape.of(run).seeds:
+        epochs, radii = run.part("training", seed=seed), run.part("radii", seed=seed)
+        ratios, weak = (
+            [value for name in SETS for values in epochs[column[name]].to_list() for value in values] for column in (MEAN_VALUE, REPAIRED)
+        )
+        found = [worst, *ratios, *radii[LandscapeRadii.mean_value].to_list()]
+        worst = max(found, key=lambda v: math.inf if math.isnan(v) else v)
+        repaired = max([repaired, *weak, *radii[LandscapeRadii.repaired].to_list()])
     return exactly(worst, 1.0, largest_share_found_by_bisection=repaired)
 
 
@@ -178,16 +208,19 @@ def _shares(run: Run) -> list[float]:
 
 
 def gap_by_flatness(run: Run) -> Finding:
-    """The gap against δ times global flatness with constant 1. Flatness is a searched lower bound, so a share above 1 decides nothing."""
+    """The gap against δ times global flatness with constant 1.
+
+    Flatness is a searched lower bound, so a share above 1 decides nothing.
+    """
     found = at_most(mean_interval(_shares(run)), 1.0)
-    return Finding(Verdict.INCONCLUSIVE, found.value, found.bound, found.evidence) if found.verdict is Verdict.FAILS else found
+    return replace(found, verdict=Verdict.INCONCLUSIVE) if found.verdict is Verdict.FAILS else found
 
 
 def printed_rate(run: Run) -> Finding:
     """The printed bound with its rate N^{−1/(D+2)}; VACUOUS while the rate has not halved."""
-    spec = _spec(run)
-    n = spec["train"] - max(1, round(spec["training"]["held_out"] * spec["train"]))
-    pixels, eps = spec["net"]["channels"] * spec["net"]["side"] ** 2, _eps(run)
+    spec = ImageLandscape.of(run)
+    n = spec.train - max(1, round(spec.training.held_out * spec.train))
+    pixels, eps = spec.net.channels * spec.net.side**2, _eps(run)
     rate = n ** (-1 / (pixels + 2))
     evidence = {
         "N": n,
@@ -197,64 +230,173 @@ def printed_rate(run: Run) -> Finding:
         "log10_of_term_II_at_this_radius": -0.5 * math.log10(n) - 0.5 * pixels * math.log10(eps),
     }
     found = at_most(mean_interval([share * eps / rate for share in _shares(run)]), CONSTANT, **evidence)
-    return vacuous(f"N^(−1/(D+2)) = {rate:.4f} with N = {n}, D = {pixels}", found) if rate > HALVED else found
+    return vacuous(f"N^(−1/(D+2)) = {rate:.4f} with N = {n}, D = {pixels}", found) if rate > RATE_FALLEN else found
 
 
 def lower_constant(column: str) -> Callable[[Run], Finding]:
     """Proposition E.2's constant (L_adv − L_clean) ÷ (δ·E‖∇L(X)‖_q) on test images, against Ω's 1/3."""
 
     def judge(run: Run) -> Finding:
+        spec = ImageLandscape.of(run)
+
         def constant(seed: int, radius: float) -> float:
             row = _at(run, seed, "test", radius / _eps(run))
-            return _over(row[column], radius * row["slope"])
+            return _over(row[column], radius * row[LandscapeRadii.slope])
 
-        seeds, radii = _spec(run)["seeds"], _spec(run)["radii"]
-        means = [sum(constant(seed, radius) for seed in seeds) / len(seeds) for radius in radii]
-        over = dict(zip([f"{radius:.4g}" for radius in radii], _shown(means), strict=True))
-        return at_least(mean_interval([constant(seed, _eps(run)) for seed in seeds]), 1 / CONSTANT, constant_over_radii=over)
+        means = [sum(constant(seed, radius) for seed in spec.seeds) / len(spec.seeds) for radius in spec.radii]
+        over = dict(zip([f"{radius:.4g}" for radius in spec.radii], _shown(means), strict=True))
+        found = mean_interval([constant(seed, _eps(run)) for seed in spec.seeds])
+        return at_least(found, 1 / CONSTANT, constant_over_radii=over)
 
     return judge
 
 
 def _readings(
-    *wanted: tuple[str, str, Callable[[Run], Finding]], sets: Sequence[str] = ("mnist", "cifar10"), trained: bool = True
+    *wanted: tuple[str, str, Callable[[Run], Finding]],
+    sets: Sequence[str] = ("mnist", "cifar10"),
+    trained: bool = True,
 ) -> tuple[Reading, ...]:
     """Each reading on each data set."""
     return tuple(
-        Reading(f"{data}-{name}", f"{DATASETS[data].title}: {text}", {"run": LANDSCAPES[data]}, landscape_judge(judge, trained))
+        Reading(
+            f"{data}-{name}",
+            f"{DATASETS[data].title}: {text}",
+            {"run": LANDSCAPES[data]},
+            landscape_judge(judge, trained),
+        )
         for name, text, judge in wanted
         for data in sets
     )
 
 
-def _claim(id_: str, reference: str, statement: str, readings: tuple[Reading, ...], hypotheses: tuple[str, ...] = TRAINED) -> Claim:
+def _claim(
+    id_: str,
+    reference: str,
+    statement: str,
+    readings: tuple[Reading, ...],
+    hypotheses: tuple[str, ...] = TRAINED,
+) -> Claim:
     return Claim(id_, "cgro", reference, statement, hypotheses, readings)
 
 
 CLAIMS = (
-    _claim("CG-F1", "CGRO Figure 1, §1", "Adversarial training fits the attacked training images and classifies clean test images well, but not attacked ones.",
-        (Reading("gap", f"robust accuracy, training minus test, after the last epoch is at least {SMALL:g}", OVERFITTING,
-                 compared(lambda row: row["gap_last"], lambda found: at_least(found, SMALL))),
-         Reading("falls", "robust test accuracy of the best epoch (by held-out images) minus that of the last is positive", OVERFITTING,
-                 compared(lambda row: row["lost_by_training_on"], lambda found: above(found, 0.0))),
-         Reading("clean-gap-smaller", "the gap of robust accuracy minus the gap of clean accuracy is positive", OVERFITTING,
-                 compared(lambda row: row["gap_last"] - row["clean_gap_last"], lambda found: above(found, 0.0))),
-         Reading("clean-gap-much-smaller", f"the gap of robust accuracy minus {MUCH:g} gaps of clean accuracy is not negative", OVERFITTING,
-                 compared(lambda row: row["gap_last"] - MUCH * row["clean_gap_last"], lambda found: at_least(found, 0.0))))),
-    _claim("CG-F2", "CGRO §6, Figure 2", "After adversarial training the loss is flat within the training radius around training images and sharp outside; within it, training curves fall with epochs, and on CIFAR-10 test curves rise.",
-        (*_readings(("much-sharper", f"loss change and gradient norm at 2ε are {MUCH:g} times those at ε", much_sharper),
-                    ("sharper", "the loss change at 2ε is more than twice that at ε, which a constant gradient gives", sharper),
-                    ("train-descends", "gradient norm within ε at training images, last epoch ÷ first at full radius, is below 1", falls_at_training)),
-         *_readings(("test-ascends", "gradient norm within ε at test images, last epoch ÷ first at full radius, is above 1", rises_at_test), sets=("cifar10",)))),
-    _claim("CG-F3", "CGRO appendix E, Figure 3", "Global flatness grows much faster than local flatness, and the robust generalisation gap grows with it.",
-        _readings(("faster", "the gradient norm at test images grows, and its growth ÷ that at training images is above 1", global_faster),
-                  ("much-faster", f"the same is at least {MUCH:g}", global_much_faster),
-                  ("gap-follows", "correlation over epochs of L_adv − L̂_adv with the gradient norm at test images is positive", gap_follows))),
-    _claim("CG-E.1", "CGRO Theorem E.1, appendix F", "The robust generalisation gap is bounded by N^{−1/(D+2)} times global flatness; on the way, L_adv − L_clean by δ times it.",
-        _readings(("step", "change ÷ (δ·gradient) is at most 1 for every image, radius, epoch and seed (the proof's last step)", taylor_step),
-                  ("constant-1", "the gap ÷ (δ·global flatness) is at most 1", gap_by_flatness),
-                  ("printed", f"the bound with its rate in N and a constant of {CONSTANT:g}", printed_rate), trained=False), ANY),
-    _claim("CG-E.2", "CGRO Proposition E.2", "L_adv − L_clean is at least a constant times δ·E‖∇L(X)‖_q.",
-        _readings(("ball", "(L_adv − L_clean) ÷ (δ·E‖∇L‖) on test images, over the whole ball, is at least 1/3", lower_constant("change_free")),
-                  ("images", "the same with pixels in [0, 1]", lower_constant("change")), trained=False), ANY),
-)  # fmt: skip
+    _claim(
+        "CG-F1",
+        "CGRO Figure 1, §1",
+        "Adversarial training fits the attacked training images and classifies clean test images well, but not attacked ones.",
+        (
+            Reading(
+                "gap",
+                f"robust accuracy, training minus test, after the last epoch is at least {SMALL:g}",
+                OVERFITTING,
+                compared(lambda row: row[Compared.gap_last], lambda found: at_least(found, SMALL)),
+            ),
+            Reading(
+                "falls",
+                "robust test accuracy of the best epoch (by held-out images) minus that of the last is positive",
+                OVERFITTING,
+                compared(lambda row: row[Compared.lost_by_training_on], lambda found: above(found, 0.0)),
+            ),
+            Reading(
+                "clean-gap-smaller",
+                "the gap of robust accuracy minus the gap of clean accuracy is positive",
+                OVERFITTING,
+                compared(
+                    lambda row: row[Compared.gap_last] - row[Compared.clean_gap_last],
+                    lambda found: above(found, 0.0),
+                ),
+            ),
+            Reading(
+                "clean-gap-much-smaller",
+                f"the gap of robust accuracy minus {MUCH:g} gaps of clean accuracy is not negative",
+                OVERFITTING,
+                compared(
+                    lambda row: row[Compared.gap_last] - MUCH * row[Compared.clean_gap_last],
+                    lambda found: at_least(found, 0.0),
+                ),
+            ),
+        ),
+    ),
+    _claim(
+        "CG-F2",
+        "CGRO §6, Figure 2",
+        "After adversarial training the loss is flat within the training radius around training images "
+        "and sharp outside; within it, training curves fall with epochs, and on CIFAR-10 test curves rise.",
+        (
+            *_readings(
+                (
+                    "much-sharper",
+                    f"loss change and gradient norm at 2ε are {MUCH:g} times those at ε",
+                    much_sharper,
+                ),
+                (
+                    "sharper",
+                    "the loss change at 2ε is more than twice that at ε, which a constant gradient gives",
+                    sharper,
+                ),
+                (
+                    "train-descends",
+                    "gradient norm within ε at training images, last epoch ÷ first at full radius, is below 1",
+                    falls_at_training,
+                ),
+            ),
+            *_readings(
+                (
+                    "test-ascends",
+                    "gradient norm within ε at test images, last epoch ÷ first at full radius, is above 1",
+                    rises_at_test,
+                ),
+                sets=("cifar10",),
+            ),
+        ),
+    ),
+    _claim(
+        "CG-F3",
+        "CGRO appendix E, Figure 3",
+        "Global flatness grows much faster than local flatness, and the robust generalisation gap grows with it.",
+        _readings(
+            (
+                "faster",
+                "the gradient norm at test images grows, and its growth ÷ that at training images is above 1",
+                global_faster,
+            ),
+            ("much-faster", f"the same is at least {MUCH:g}", global_much_faster),
+            (
+                "gap-follows",
+                "correlation over epochs of L_adv − L̂_adv with the gradient norm at test images is positive",
+                gap_follows,
+            ),
+        ),
+    ),
+    _claim(
+        "CG-E.1",
+        "CGRO Theorem E.1, appendix F",
+        "The robust generalisation gap is bounded by N^{−1/(D+2)} times global flatness; on the way, L_adv − L_clean by δ times it.",
+        _readings(
+            (
+                "step",
+                "change ÷ (δ·gradient) is at most 1 for every image, radius, epoch and seed (the proof's last step)",
+                taylor_step,
+            ),
+            ("constant-1", "the gap ÷ (δ·global flatness) is at most 1", gap_by_flatness),
+            ("printed", f"the bound with its rate in N and a constant of {CONSTANT:g}", printed_rate),
+            trained=False,
+        ),
+        ANY,
+    ),
+    _claim(
+        "CG-E.2",
+        "CGRO Proposition E.2",
+        "L_adv − L_clean is at least a constant times δ·E‖∇L(X)‖_q.",
+        _readings(
+            (
+                "ball",
+                "(L_adv − L_clean) ÷ (δ·E‖∇L‖) on test images, over the whole ball, is at least 1/3",
+                lower_constant(LandscapeRadii.change_free),
+            ),
+            ("images", "the same with pixels in [0, 1]", lower_constant(LandscapeRadii.change)),
+            trained=False,
+        ),
+        ANY,
+    ),
+)

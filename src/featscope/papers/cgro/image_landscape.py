@@ -1,9 +1,13 @@
-"""`image-landscape` and `image-landscape-cifar10` (CGRO §6 and appendix E, Figures 2 and 3): the loss around training and test images of adversarially trained networks."""
+"""`image-landscape` and `image-landscape-cifar10` (CGRO §6 and appendix E, Figures 2 and 3).
+
+The loss around training and test images of adversarially trained networks.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -12,24 +16,26 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from featscope.attacks.threat import Threat
+from featscope.core.columns import Columns, column
 from featscope.core.errors import require
-from featscope.core.stats import Correlations, correlations, mean_interval
+from featscope.core.stats import Correlations, as_fact, correlations, mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trained, Trainer, TrainingSpec, Watch
 from featscope.dynamics.schedules import Ramp, Schedule
-from featscope.experiments.image_training import TRAINING, ImageTraining, as_fact, data, hashes
+from featscope.experiments.image_training import Epochs, ImageTraining, data_hashes, trainer_of
 from featscope.experiments.spec import Experiment
 from featscope.features.landscape import landscape, largest_change
 from featscope.images.datasets import ImageBatch
 from featscope.nets.fold import fold
 from featscope.nets.networks import NetworkSpec
+from featscope.papers.cgro.image_recipe import LENET, TRAINING
 
 SETS = ("train", "test")
 
 
 class ImageLandscape(ImageTraining):
-    """Figures 2 and 3: radii inside and outside the training radius, on training and test images, after the last epoch and over epochs."""
+    """Figures 2 and 3: radii inside and outside the training radius, after the last epoch and over epochs."""
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
@@ -55,12 +61,18 @@ class ImageLandscape(ImageTraining):
         },
     }
 
+    train: int = Field(default=5000, ge=50)
     test: int = Field(default=1000, ge=10)
+    net: NetworkSpec = LENET
     training: TrainingSpec = TRAINING.replace(attack=AttackSpec(eps=0.1, steps=5, ramp=Ramp(epochs=2)))
     radii: tuple[float, ...] = Field(default=(0.02, 0.05, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3), description="radii after the last epoch")
     watched: tuple[float, ...] = Field(default=(0.05, 0.1, 0.2), description="radii at every recorded epoch")
     measured: int = Field(default=200, ge=1, description="images of each set whose landscape is measured")
-    attacked: int = Field(default=500, ge=1, description="images of each set whose adversarial loss and robust accuracy are measured")
+    attacked: int = Field(
+        default=500,
+        ge=1,
+        description="images of each set whose adversarial loss and robust accuracy are measured",
+    )
     steps: int = Field(default=10, ge=1, description="steps of each search")
     every: int = Field(default=2, ge=1)
 
@@ -75,8 +87,8 @@ class ImageLandscape(ImageTraining):
 class CifarLandscape(ImageLandscape, registered="image-landscape-cifar10"):
     """The same on CIFAR-10 at 8/255 with ResNet-9, narrow at `cpu`.
 
-    The paper's 15 epochs of 50 000 images are thousands of updates; 15 epochs of what a CPU can do are a few hundred, which fit nothing. So `cpu` takes
-    fewer images and more epochs (about 1100 updates).
+    The paper's 15 epochs of 50 000 images are thousands of updates; 15 epochs of what a CPU can do are a few
+    hundred, which fit nothing. So `cpu` takes fewer images and more epochs (about 1100 updates).
     """
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -131,6 +143,49 @@ class CifarLandscape(ImageLandscape, registered="image-landscape-cifar10"):
     every: int = Field(default=4, ge=1)
 
 
+class LandscapeEpochs(Epochs):
+    """One row for each seed and recorded epoch.
+
+    Lists are over the watched radii, and means over the measured images.
+    """
+
+    loss_train = column("clean loss on the attacked training images")
+    loss_test = column("clean loss on the attacked test images")
+    robust_loss_train = column("largest loss that PGD finds within ε, mean over the attacked training images: L̂_adv")
+    robust_loss_test = column("largest loss that PGD finds within ε, mean over the attacked test images: L_adv")
+    slope_train = column("dual norm of the loss gradient at training images")
+    slope_test = column("dual norm of the loss gradient at test images")
+    change_train = column("largest loss change within each radius of training images")
+    change_test = column("largest loss change within each radius of test images")
+    gradient_train = column("largest gradient norm within each radius of training images: local flatness")
+    gradient_test = column("largest gradient norm within each radius of test images: global flatness")
+    mean_value_train = column("change ÷ (radius·gradient), largest over training images")
+    mean_value_test = column("change ÷ (radius·gradient), largest over test images")
+    repaired_train = column("share of training images whose gradient was found by bisection")
+    repaired_test = column("share of test images whose gradient was found by bisection")
+
+
+#: set → column
+GRADIENT = {"train": LandscapeEpochs.gradient_train, "test": LandscapeEpochs.gradient_test}
+MEAN_VALUE = {"train": LandscapeEpochs.mean_value_train, "test": LandscapeEpochs.mean_value_test}
+REPAIRED = {"train": LandscapeEpochs.repaired_train, "test": LandscapeEpochs.repaired_test}
+
+
+class LandscapeRadii(Columns):
+    """One row for each seed, set and radius after the last epoch; means over the measured images."""
+
+    seed = column("the network's seed")
+    set = column("train or test")
+    radius = column("the radius")
+    loss = column("clean loss")
+    slope = column("dual norm of the loss gradient at the images")
+    change = column("largest loss change within the radius, pixels in [0, 1]")
+    change_free = column("largest loss change within the radius, pixels unbounded")
+    gradient = column("largest gradient norm within the radius")
+    mean_value = column("change ÷ (radius·gradient), largest over the images")
+    repaired = column("share of images whose gradient was found by bisection")
+
+
 def at_factor(radii: Sequence[float], eps: float, factor: float) -> int | None:
     """Where ``factor`` times ε stands in the list, or None."""
     return next((i for i, radius in enumerate(radii) if math.isclose(radius, factor * eps)), None)
@@ -157,7 +212,7 @@ def _watch(spec: ImageLandscape, seed: int, test: ImageBatch) -> Watch:
 
 
 def _risks(net: nn.Module, images: ImageBatch, spec: ImageLandscape, rng: torch.Generator) -> dict[str, float]:
-    """Clean and adversarial loss over the attacked images (appendix E's risks), the second the largest that PGD finds within ε."""
+    """Clean loss and the largest that PGD finds within ε, over the attacked images: appendix E's risks."""
     x, y = Trainer.some(images, spec.attacked)
     threat = spec.training.attack.threat()
     with torch.no_grad():
@@ -167,7 +222,7 @@ def _risks(net: nn.Module, images: ImageBatch, spec: ImageLandscape, rng: torch.
 
 
 def _over_radii(spec: ImageLandscape, seed: int, net: nn.Module, train: ImageBatch, test: ImageBatch) -> tuple[Rows, dict[str, Tensor]]:
-    """The landscape after the last epoch at all radii, also without the bounds of pixels, which the papers' balls do not have."""
+    """The landscape after the last epoch at all radii, also without pixel bounds, as in the papers."""
     threat = spec.training.attack.threat()
     free = Threat(threat.norm, threat.eps, threat.event)
     rows: Rows = []
@@ -181,15 +236,15 @@ def _over_radii(spec: ImageLandscape, seed: int, net: nn.Module, train: ImageBat
         for i, radius in enumerate(spec.radii):
             rows.append(
                 {
-                    "set": name,
-                    "radius": radius,
-                    "loss": float(found.loss.mean()),
-                    "slope": float(found.slope.mean()),
-                    "change": float(found.change[i].mean()),
-                    "change_free": float(unbounded[i].mean()),
-                    "gradient": float(found.gradient[i].mean()),
-                    "mean_value": float(ratios[i].max()),
-                    "repaired": float(found.repaired[i].double().mean()),
+                    LandscapeRadii.set: name,
+                    LandscapeRadii.radius: radius,
+                    LandscapeRadii.loss: float(found.loss.mean()),
+                    LandscapeRadii.slope: float(found.slope.mean()),
+                    LandscapeRadii.change: float(found.change[i].mean()),
+                    LandscapeRadii.change_free: float(unbounded[i].mean()),
+                    LandscapeRadii.gradient: float(found.gradient[i].mean()),
+                    LandscapeRadii.mean_value: float(ratios[i].max()),
+                    LandscapeRadii.repaired: float(found.repaired[i].double().mean()),
                 }
             )
         pairs = {"loss": found.loss, "slope": found.slope, "change": found.change, "gradient": found.gradient}
@@ -198,55 +253,59 @@ def _over_radii(spec: ImageLandscape, seed: int, net: nn.Module, train: ImageBat
 
 
 def run(spec: ImageLandscape, folder: Folder) -> Json:
-    """Train each seed, measure over epochs and, after the last, over radii; compare the training radius with its double."""
+    """Train each seed, measure over epochs and, after the last, over radii.
+
+    Compare the training radius with its double.
+    """
     last: list[Rows] = []
     epochs: list[Rows] = []
     for seed in spec.seeds:
-        train, test = data(spec, seed)
-        # Channels last makes the convolutions of ResNet-9 about 1.7 times faster on a CPU and leaves their values alone.
-        net = spec.net.build(stream(seed, "init")).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        trainer = Trainer(net, train, spec.training, seed, test, spec.attacked, _watch(spec, seed, test))
-        recording = trainer.run(folder.part(f"seed/{seed}"), spec.every)
+        # Channels last makes ResNet-9's training about 1.7 times faster on a CPU.
+        trainer = trainer_of(spec, seed, partial(_watch, spec, seed), channels_last=True)
+        recording = trainer.run(folder.part("training", seed=seed), spec.every)
         epochs.append(recording.rows)
-        last.append(_finish(spec, seed, folder, trainer, recording.state, test))
+        last.append(folder.once("radii", partial(_after, spec, trainer, recording.state), seed=seed).rows)
     eps = spec.training.attack.eps
-    facts: Json = {"radii": list(spec.radii), "watched": list(spec.watched), "outside_over_inside": _ratios(last, eps)}
-    keys = ("clean_train", "clean_test", "robust_train", "robust_test")
+    facts: Json = {
+        "radii": list(spec.radii),
+        "watched": list(spec.watched),
+        "outside_over_inside": _ratios(last, eps),
+    }
+    keys = (Epochs.clean_train, Epochs.clean_test, Epochs.robust_train, Epochs.robust_test)
     facts["accuracy"] = {key: as_fact(mean_interval([rows[-1][key] for rows in epochs])) for key in keys}
-    return {**facts, "gap_and_flatness": _relation(epochs, spec), "data_sha256": hashes(spec)}
+    return {**facts, "gap_and_flatness": _relation(epochs, spec), "data_sha256": data_hashes(spec.dataset)}
 
 
-def _finish(spec: ImageLandscape, seed: int, folder: Folder, trainer: Trainer, state: Trained, test: ImageBatch) -> Rows:
-    part = folder.part(f"radii/{seed}")
-    saved = part.load()
-    if saved is None:
-        folder.add(f"radii/{seed}", *_over_radii(spec, seed, trainer.last(state), trainer.train, test))
-        saved = part.load()
-    assert saved is not None
-    return saved.rows
+def _after(spec: ImageLandscape, trainer: Trainer, state: Trained) -> tuple[Rows, dict[str, Tensor]]:
+    assert trainer.test is not None
+    return _over_radii(spec, trainer.seed, trainer.last(state), trainer.train, trainer.test)
 
 
 def _ratios(last: Sequence[Rows], eps: float) -> Json:
     """Value at 2ε ÷ value at ε, with Student's interval over seeds."""
 
     def value(rows: Rows, what: str, name: str, factor: float) -> float:
-        return float(next(row[what] for row in rows if row["set"] == name and math.isclose(row["radius"], factor * eps)))
+        own = [row for row in rows if row[LandscapeRadii.set] == name]
+        return float(next(row[what] for row in own if math.isclose(row[LandscapeRadii.radius], factor * eps)))
+
+    def grown(rows: Rows, what: str, name: str) -> float:
+        return value(rows, what, name, 2.0) / max(value(rows, what, name, 1.0), 1e-12)
 
     return {
-        f"{what}_{name}": as_fact(mean_interval([value(rows, what, name, 2.0) / max(value(rows, what, name, 1.0), 1e-12) for rows in last]))
-        for what in ("change", "gradient")
+        f"{what}_{name}": as_fact(mean_interval([grown(rows, what, name) for rows in last]))
+        for what in (LandscapeRadii.change, LandscapeRadii.gradient)
         for name in SETS
     }
 
 
 def _relation(epochs: Sequence[Rows], spec: ImageLandscape) -> Json:
-    """Correlation of the gap of the robust loss with the gradient norm at test images, over the epochs at full radius, seed by seed."""
+    """Correlation of the robust loss's gap with the gradient norm at test images, over epochs, by seed."""
     inside = at_factor(spec.watched, spec.training.attack.eps, 1.0)
     found = []
     for rows in epochs:
-        full = [row for row in rows if row["step"] > 0 and row["step"] >= spec.training.attack.ramp.epochs]
-        gaps = [row["robust_loss_test"] - row["robust_loss_train"] for row in full]
-        flatness = [row["gradient_test"][inside] for row in full]
+        full = [row for row in rows if row[Epochs.step] > 0 and row[Epochs.step] >= spec.training.attack.ramp.epochs]
+        gaps = [row[LandscapeEpochs.robust_loss_test] - row[LandscapeEpochs.robust_loss_train] for row in full]
+        flatness = [row[LandscapeEpochs.gradient_test][inside] for row in full]
         found.append(correlations(gaps, flatness))
     return {
         name: [None if math.isnan(r) else r for r in values]
@@ -254,15 +313,18 @@ def _relation(epochs: Sequence[Rows], spec: ImageLandscape) -> Json:
     }
 
 
+COLUMNS = {"training": LandscapeEpochs, "radii": LandscapeRadii}
 EXPERIMENTS = (
     Experiment(
         name="image-landscape",
         paper="cgro",
-        shows="CGRO Figures 2 and 3 on MNIST: largest loss change and gradient norm over radii and epochs, local and global flatness, robust gap",
+        shows="CGRO Figures 2 and 3 on MNIST: largest loss change and gradient norm over radii and epochs, "
+        "local and global flatness, robust gap",
         spec=ImageLandscape,
         run=run,
         takes={"quick": "1 min", "cpu": "12 min", "paper": "not measured; a GPU job"},
-        revision=3,
+        revision=4,
+        columns=COLUMNS,
         needs_data=("mnist",),
     ),
     Experiment(
@@ -272,7 +334,8 @@ EXPERIMENTS = (
         spec=CifarLandscape,
         run=run,
         takes={"quick": "1 min", "cpu": "6 min", "paper": "not measured; a GPU job"},
-        revision=2,
+        revision=3,
+        columns=COLUMNS,
         needs_data=("cifar10",),
     ),
 )

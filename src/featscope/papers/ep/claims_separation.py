@@ -4,55 +4,52 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
-from featscope.claims.judging import exactly, out_of_scope
-from featscope.core.rules import MUCH
+from featscope.claims.judging import exactly, largest, number, scoped, smallest
+from featscope.core.rules import MUCH, RECOMPUTED
 from featscope.experiments.run import Run
 from featscope.papers.ep.certificates import pair_separation
+from featscope.papers.ep.image_separation import PAIRS, Closest
+from featscope.papers.ep.printed import SEPARATION_DIGITS
 
-#: the talk prints three digits after the point
-PRINTED_DIGITS = 3
 _SEPARATION = {"run": Need("image-separation")}
 
 
+def _read(run: Run, dataset: str, column: str) -> dict[str, float]:
+    """A column of the table's line, train-train and test-train."""
+    closest = {pair: run.part("closest", dataset=dataset, pair=pair) for pair in PAIRS.values()}
+    return {pair: number(rows[column].item() if column in rows else None) for pair, rows in closest.items()}
+
+
 def _cells(run: Run, dataset: str) -> dict[str, float]:
-    """Train-train and test-train separation, each recomputed from the pair that attains it; NaN if the pair proves nothing."""
+    """Both separations, each recomputed from the pair that attains it; NaN if the pair proves nothing."""
     found = {}
-    for other in ("train", "test"):
-        part = f"closest-{dataset}-{other}"
-        left, right, labels = (run.tensors[f"{part}/{key}"].numpy() for key in ("left", "right", "labels"))
+    for pair, written in _read(run, dataset, Closest.separation).items():
+        left, right, labels = (run.tensor("closest", key, dataset=dataset, pair=pair).numpy() for key in ("left", "right", "labels"))
         again = pair_separation(left, right, labels)
-        row = run.part(part).to_dicts()[0]
-        found[other] = again if again is not None and abs(again - row["separation"]) < 1e-12 else math.nan
+        found[pair] = again if again is not None and abs(again - written) < RECOMPUTED else math.nan
     return found
-
-
-def _line(run: Run, dataset: str) -> dict[str, float]:
-    return next(dict(line) for line in run.summary["table"] if line["dataset"] == dataset)
 
 
 def _shown(cells: dict[str, float]) -> dict[str, float | None]:
     """The separations as evidence, which has no NaN."""
-    return {f"{other}_train": plain(value) for other, value in cells.items()}
+    return {pair.replace("-", "_"): plain(value) for pair, value in cells.items()}
 
 
 def _judged(run: Run, dataset: str, finding: Finding) -> Finding:
-    """A part of a data set has no pair closer than the whole may have, so it proves nothing about the whole."""
-    if _line(run, dataset)["whole"]:
-        return finding
-    return out_of_scope([f"{dataset} was not searched as a whole"], finding)
+    """A part of a data set proves nothing about the whole, which may have closer pairs."""
+    whole = all(searched == 1 for searched in _read(run, dataset, Closest.whole).values())
+    return scoped([] if whole else [f"{dataset} was not searched as a whole"], finding)
 
 
 def _separated(dataset: str, factor: float) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        cells, eps = _cells(run, dataset), _line(run, dataset)["eps"]
-        smallest = min(cells.values()) if not any(math.isnan(v) for v in cells.values()) else math.nan
+        cells, eps = _cells(run, dataset), largest(_read(run, dataset, Closest.eps).values())
+        least = smallest(cells.values())
         # Two equal images of different labels are no distance apart.
-        share = factor * eps / smallest if smallest != 0 else math.inf
-        evidence = {"separation": plain(smallest), "eps": eps, **_shown(cells), "pair": "re-verified"}
+        share = factor * eps / least if least != 0 else math.inf
+        evidence = {"separation": plain(least), "eps": plain(eps), **_shown(cells), "pair": "re-verified"}
         return _judged(run, dataset, exactly(share, 1.0, **evidence))
 
     return judge
@@ -61,10 +58,11 @@ def _separated(dataset: str, factor: float) -> Judge:
 def _as_printed(dataset: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        cells, line = _cells(run, dataset), _line(run, dataset)
-        gaps = [abs(round(cells[other], PRINTED_DIGITS) - line[f"{other}_train_printed"]) for other in cells]
-        # NumPy's maximum keeps NaN, Python's loses it. Rounded numbers are equal or differ by at least one digit of the last place: half of it separates the two.
-        return _judged(run, dataset, exactly(float(np.max(gaps)), 0.5 * 10**-PRINTED_DIGITS, **_shown(cells)))
+        cells, printed = _cells(run, dataset), _read(run, dataset, Closest.printed)
+        gaps = [abs(round(cells[pair], SEPARATION_DIGITS) - printed[pair]) for pair in cells]
+        # Rounded numbers are equal or differ by at least one digit of the last place: half of it separates
+        # the two.
+        return _judged(run, dataset, exactly(largest(gaps), 0.5 * 10**-SEPARATION_DIGITS, **_shown(cells)))
 
     return judge
 

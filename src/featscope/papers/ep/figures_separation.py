@@ -9,24 +9,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from featscope.experiments.run import Run
+from featscope.papers.ep.image_separation import PAIRS, Closest, ImageSeparation, Matching, Nearest
 from featscope.plots.style import ATTACKED, CLEAN, GREY, NON_ROBUST, ROBUST, finish, panels
 
 COLORS = (ROBUST, NON_ROBUST, CLEAN, ATTACKED)
-
-
-def _names(run: Run) -> list[str]:
-    return [str(line["dataset"]) for line in run.summary["table"]]
 
 
 def separation(run: Run) -> Figure:
     """The table as bars, single distances as a distribution, and the bound on any classifier over ε."""
     figure, axes = panels(1, 3, width=4.2)
     _bars(axes[0, 0], run)
-    for color, name in zip(COLORS, _names(run), strict=False):
-        values = np.sort(run.part(f"nearest-{name}")["nearest"].to_numpy())
+    for color, name in zip(COLORS, ImageSeparation.of(run).datasets, strict=False):
+        values = np.sort(run.part("nearest", dataset=name)[Nearest.nearest].to_numpy())
         axes[0, 1].step(values, np.arange(1, len(values) + 1) / len(values), where="post", color=color, label=name)
-        rows = run.part(f"matching-{name}").sort("eps")
-        axes[0, 2].plot(rows["eps"], rows["bound"], color=color, marker="o", markersize=3, label=name)
+        rows = run.part("matching", dataset=name).sort(Matching.eps)
+        axes[0, 2].plot(rows[Matching.eps], rows[Matching.bound], color=color, marker="o", markersize=3, label=name)
     axes[0, 1].set_xlim(0, 1.03)
     finish(axes[0, 1], "nearest training image of another label", "ℓ∞ distance", "share of test images")
     axes[0, 2].set_ylim(0.45, 1.03)
@@ -37,24 +34,31 @@ def separation(run: Run) -> Figure:
 def _bars(ax: Axes, run: Run) -> None:
     ticks, labels = [], []
     place = 0.0
-    for color, line in zip(COLORS, run.summary["table"], strict=False):
-        for other in ("train", "test"):
-            value, printed = line[f"{other}_train"], line[f"{other}_train_printed"]
-            ax.bar(place, value, 0.8, color=color, alpha=1.0 if other == "train" else 0.55)
+    for color, name in zip(COLORS, ImageSeparation.of(run).datasets, strict=False):
+        for pair in PAIRS.values():
+            row = run.part("closest", dataset=name, pair=pair).to_dicts()[0]
+            value, printed, eps = row[Closest.separation], row.get(Closest.printed), row.get(Closest.eps)
+            ax.bar(place, value, 0.8, color=color, alpha=1.0 if pair == PAIRS["train"] else 0.55)
             ax.text(place, value + 0.012, f"{value:.3f}", ha="center", fontsize=8)
             if printed is not None:
-                ax.plot([place - 0.5, place + 0.5], [printed, printed], color="black", linewidth=1.2, linestyle=":")
+                ax.plot(
+                    [place - 0.5, place + 0.5],
+                    [printed, printed],
+                    color="black",
+                    linewidth=1.2,
+                    linestyle=":",
+                )
+            if eps is not None:
+                ax.plot([place - 0.5, place + 0.5], [2 * eps] * 2, color=GREY, linewidth=1.5)
             ticks.append(place)
-            labels.append(f"{line['dataset']}\n{other}-train")
+            labels.append(f"{name}\n{pair}")
             place += 1
-        if line["eps"] is not None:
-            ax.plot([place - 2.5, place - 0.5], [2 * line["eps"]] * 2, color=GREY, linewidth=1.5)
         place += 0.5
     ax.plot([], [], color="black", linestyle=":", label="printed in the talk")
     ax.plot([], [], color=GREY, label="2ε")
     ax.set_xticks(ticks, labels, fontsize=7)
     ax.set_ylim(0, 1.1)
-    whole = all(line["whole"] for line in run.summary["table"])
+    whole = bool(run.part("closest")[Closest.whole].all())
     finish(ax, "closest pair of different labels" + ("" if whole else " (of a subset)"), "", "ℓ∞ distance")
 
 

@@ -1,46 +1,72 @@
-"""`image-separation`: how far apart images of different labels are (the talk's table), and what that allows any classifier.
+"""`image-separation`: how far apart images of different labels are, and what that allows any classifier.
 
-The closest pair of different labels is found exactly over whole data sets, train against train and test against train, in ℓ∞. Beside it: the
-distance from single test images to their nearest training image of another label, and the matching bound on any classifier over ε.
+The closest pair of different labels is found exactly over whole data sets, train against train and test
+against train, in ℓ∞. Beside it: the distance from single test images to their nearest training image of
+another label, and the matching bound on any classifier over ε.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from pydantic import Field
+from torch import Tensor
 
+from featscope.core.columns import Columns, column
 from featscope.core.errors import require, unknown
-from featscope.core.store import Folder, Json, Part, Rows
+from featscope.core.store import Folder, Json, Rows
+from featscope.experiments.image_training import data_hashes
 from featscope.experiments.spec import Experiment, Spec
 from featscope.images.catalogue import DATASETS
 from featscope.images.datasets import Images, load
 from featscope.images.separation import closest, nearest
 from featscope.laws.separation import conflict
+from featscope.papers.ep.printed import SEPARATIONS
+
+#: whose images are compared with the training images, and the label of that pair of sets
+PAIRS = {"train": "train-train", "test": "test-train"}
 
 
-class Printed(NamedTuple):
-    """A line of the talk's table: ε, train-train and test-train separation."""
+class Closest(Columns):
+    """One row for each data set and pair of sets: the closest two images of different labels."""
 
-    eps: float
-    train: float
-    test: float
+    dataset = column("the data set")
+    pair = column("train-train or test-train")
+    separation = column("ℓ∞ distance of the pair, pixels in [0, 1]")
+    bytes = column("the same in bytes")
+    left = column("index of the first image in its set")
+    right = column("index of the second image in the training set")
+    pairs = column("pairs of different labels there are")
+    measured = column("pairs whose distance was measured; the others were ruled out")
+    whole = column("whether both sets were searched as a whole")
+    eps = column("the talk's ε for the data set, if it has one")
+    printed = column("the talk's separation, if it has one")
 
 
-#: the talk's table; ResImageNet (ImageNet at reduced size) is in no source that can be checked here
-TALK = {
-    "mnist": Printed(0.1, 0.737, 0.812),
-    "cifar10": Printed(0.031, 0.212, 0.220),
-    "svhn": Printed(0.031, 0.094, 0.110),
-    "resimagenet": Printed(0.005, 0.180, 0.224),
-}
+class Nearest(Columns):
+    """One row for each data set and single test image."""
+
+    dataset = column("the data set")
+    query = column("index of the test image")
+    nearest = column("ℓ∞ distance to the nearest training image of another label")
+
+
+class Matching(Columns):
+    """One row for each data set and ε."""
+
+    dataset = column("the data set")
+    eps = column("the radius")
+    bound = column("bound on any classifier's robust accuracy on the matched test images")
+    share = column("share of the images that are matched")
+    points = column("test images")
 
 
 class ImageSeparation(Spec):
-    """Which data sets, how much of them, and the sizes of the subsets for nearest distances and for the matching bound."""
+    """Which data sets, how much of them, and the sizes of the subsets for nearest distances and matching."""
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"train": 2000, "test": 400, "queries": 20, "matched": 200},
@@ -61,7 +87,12 @@ class ImageSeparation(Spec):
             if name not in DATASETS:
                 raise unknown("data set", name, DATASETS)
         require(len(self.datasets) > 0, "at least one data set is needed", "datasets=()", "name one")
-        require(min(self.radii, default=1.0) > 0, "radii must be positive", f"radii={self.radii}", "drop the others")
+        require(
+            min(self.radii, default=1.0) > 0,
+            "radii must be positive",
+            f"radii={self.radii}",
+            "drop the others",
+        )
 
 
 def _chosen(images: Images, n: int | None, seed: int) -> tuple[Any, torch.Tensor]:
@@ -72,11 +103,9 @@ def _chosen(images: Images, n: int | None, seed: int) -> tuple[Any, torch.Tensor
     return images.pixels[index.numpy()], index
 
 
-def _closest(spec: ImageSeparation, name: str, other: str, part: Part) -> None:
+def _closest(spec: ImageSeparation, name: str, other: str, folder: Folder) -> tuple[Rows, dict[str, Tensor]]:
     """One cell of the table, with the pair that attains it."""
-    if part.load() is not None:
-        return
-    seed = spec.seeds[0]
+    seed, told = spec.seeds[0], folder.part("closest", dataset=name, pair=PAIRS[other])
     train = load(name, "train")
     pixels, index = _chosen(train, spec.train, seed)
     right = (pixels, train.labels[index.numpy()])
@@ -86,76 +115,79 @@ def _closest(spec: ImageSeparation, name: str, other: str, part: Part) -> None:
         queries = load(name, "test")
         q_pixels, q_index = _chosen(queries, spec.test, seed)
         left = (q_pixels, queries.labels[q_index.numpy()])
-    found = closest(right if left is None else left, None if left is None else right, lambda done, total: part.report(done, total, {}))
+    found = closest(left or right, right if left else None, lambda done, total: told.report(done, total, {}))
     pair = [int(q_index[found.left]), int(index[found.right])]
-    row = {
-        "dataset": name,
-        "pair": f"{other}-train",
-        "separation": found.distance / 255,
-        "bytes": found.distance,
-        "left": pair[0],
-        "right": pair[1],
-        "pairs": found.pairs,
-        "measured": found.measured,
-        "whole": len(index) == len(train) and len(q_index) == len(queries),
+    row: dict[str, Any] = {
+        Closest.separation: found.distance / 255,
+        Closest.bytes: found.distance,
+        Closest.left: pair[0],
+        Closest.right: pair[1],
+        Closest.pairs: found.pairs,
+        Closest.measured: found.measured,
+        Closest.whole: len(index) == len(train) and len(q_index) == len(queries),
     }
+    if name in SEPARATIONS:
+        row |= {Closest.eps: SEPARATIONS[name].eps, Closest.printed: getattr(SEPARATIONS[name], other)}
     images = {"left": queries.pixels[pair[0]], "right": train.pixels[pair[1]]}
     labels = torch.tensor([int(queries.labels[pair[0]]), int(train.labels[pair[1]])])
-    part.save(0, True, [row], {**{k: torch.from_numpy(np.array(v)) for k, v in images.items()}, "labels": labels})
+    return [row], {**{k: torch.from_numpy(np.array(v)) for k, v in images.items()}, "labels": labels}
 
 
-def _nearest(spec: ImageSeparation, name: str, part: Part) -> None:
+def _nearest(spec: ImageSeparation, name: str) -> tuple[Rows, dict[str, Tensor]]:
     """Distances from single test images to the nearest training image of another label."""
-    if part.load() is not None:
-        return
     seed = spec.seeds[0]
     train, test = load(name, "train"), load(name, "test")
     pixels, index = _chosen(train, spec.train, seed)
     picked = test.subset(min(spec.queries, len(test)), seed)
-    found = nearest((test.pixels[picked.numpy()], test.labels[picked.numpy()]), (pixels, train.labels[index.numpy()]))
-    rows: Rows = [{"dataset": name, "query": int(q), "nearest": int(d) / 255} for q, d in zip(picked, found, strict=True)]
-    part.save(0, True, rows, {})
+    queries = (test.pixels[picked.numpy()], test.labels[picked.numpy()])
+    found = nearest(queries, (pixels, train.labels[index.numpy()]))
+    return [{Nearest.query: int(q), Nearest.nearest: int(d) / 255} for q, d in zip(picked, found, strict=True)], {}
 
 
-def _matching(spec: ImageSeparation, name: str, part: Part) -> None:
+def _matching(spec: ImageSeparation, name: str) -> tuple[Rows, dict[str, Tensor]]:
     """The bound on any classifier's robust accuracy on a subset of the test set, over ε."""
-    if part.load() is not None:
-        return
     test = load(name, "test")
     x, y = test.batch(test.subset(min(spec.matched, len(test)), spec.seeds[0]), torch.float64)
     rows: Rows = []
     for eps in spec.radii:
         # A byte is k/255, whose rounding must not decide whether a distance of exactly 2ε counts.
         found = conflict(x, y, "Linf", eps + 1e-9)
-        rows.append({"dataset": name, "eps": eps, "bound": found.bound, "share": found.share, "points": len(y)})
-    part.save(0, True, rows, {})
+        row: dict[str, Any] = {Matching.eps: eps, Matching.bound: found.bound}
+        rows.append(row | {Matching.share: found.share, Matching.points: len(y)})
+    return rows, {}
+
+
+def _line(spec: ImageSeparation, name: str, folder: Folder) -> Json:
+    """A line of the talk's table with all that is measured of a data set, each part made once."""
+    printed = SEPARATIONS.get(name)
+    line: Json = {"dataset": name, "eps": printed.eps if printed else None, "whole": True}
+    for other, pair in PAIRS.items():
+        made = folder.once("closest", partial(_closest, spec, name, other, folder), dataset=name, pair=pair)
+        row = made.rows[0]
+        line[f"{other}_train"] = row[Closest.separation]
+        line["whole"] = line["whole"] and row[Closest.whole]
+        line[f"{other}_train_printed"] = getattr(printed, other) if printed else None
+    folder.once("nearest", partial(_nearest, spec, name), dataset=name)
+    folder.once("matching", partial(_matching, spec, name), dataset=name)
+    return line
 
 
 def run(spec: ImageSeparation, folder: Folder) -> Json:
     """All cells of the table, part by part, so that an interrupted run goes on."""
-    table: list[Json] = []
-    data: Json = {}
-    for name in spec.datasets:
-        data[name] = {split: load(name, split).sha256 for split in ("train", "test")}
-    for name in spec.datasets:
-        line: Json = {"dataset": name, "eps": TALK[name].eps if name in TALK else None}
-        for other in ("train", "test"):
-            part = folder.part(f"closest/{name}/{other}")
-            _closest(spec, name, other, part)
-            saved = part.load()
-            row = saved.rows[0] if saved else {}
-            line[f"{other}_train"] = row["separation"]
-            line["whole"] = row["whole"] and line.get("whole", True)
-            line[f"{other}_train_printed"] = getattr(TALK[name], other) if name in TALK else None
-        _nearest(spec, name, folder.part(f"nearest/{name}"))
-        _matching(spec, name, folder.part(f"matching/{name}"))
-        table.append(line)
+    hashes = {name: data_hashes(name) for name in spec.datasets}
     absent = [
-        {"dataset": name, "eps": t.eps, "train_train_printed": t.train, "test_train_printed": t.test, "measured": "not available"}
-        for name, t in TALK.items()
+        {
+            "dataset": name,
+            "eps": line.eps,
+            "train_train_printed": line.train,
+            "test_train_printed": line.test,
+            "measured": "not available",
+        }
+        for name, line in SEPARATIONS.items()
         if name not in spec.datasets
     ]
-    return {"table": table, "not_measured": absent, "data_sha256": data}
+    table = [_line(spec, name, folder) for name in spec.datasets]
+    return {"table": table, "not_measured": absent, "data_sha256": hashes}
 
 
 EXPERIMENTS = (
@@ -166,6 +198,8 @@ EXPERIMENTS = (
         spec=ImageSeparation,
         run=run,
         takes={"quick": "10 s", "cpu": "1 min", "paper": "not measured; needs SVHN in the data folder"},
+        revision=2,
+        columns={"closest": Closest, "nearest": Nearest, "matching": Matching},
         needs_data=("mnist", "cifar10"),
     ),
 )

@@ -1,6 +1,7 @@
 """FA-F3mc (Figure 3, middle and right): robust accuracy of networks with fine and with coarse labels.
 
-What is compared is paired by seed, and the interval is Student's over seeds. The rules are in docs/images-fa.md.
+What is compared is paired by seed, and the interval is Student's over seeds. The rules are in docs/images-
+fa.md.
 """
 
 from __future__ import annotations
@@ -8,23 +9,25 @@ from __future__ import annotations
 import polars as pl
 
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs
-from featscope.claims.judging import above, at_least, at_most, every, largest, one_run, scoped, threshold
+from featscope.claims.judging import above, at_least, at_most, every, one_run, scoped, smallest, threshold
 from featscope.core.rules import SMALL
 from featscope.core.stats import mean_interval, wilson
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.fa.image_fine_labels import PAIRS, area
+from featscope.papers.fa.image_fine_labels import PAIRS, Check, Curve, ImageFineLabels, area
 
 
 def curves(run: Run, dataset: str) -> list[pl.DataFrame]:
     """The curves of each seed, by radius."""
-    return [run.part(f"curve-{dataset}-{seed}").sort("radius") for seed in run.spec["spec"]["seeds"]]
+    spec = ImageFineLabels.of(run)
+    return [run.part("curve", dataset=dataset, seed=seed).sort(Curve.radius) for seed in spec.seeds]
 
 
 def _fine_scope(run: Run, dataset: str) -> list[str]:
     """Networks whose 2-class decision has not been learned."""
-    clean = {key: -largest(-float(c[key][0]) for c in curves(run, dataset)) for key in ("binary", "fine_readout")}
-    return [f"clean accuracy ({key}) ≥ {threshold(2):.3g}: {value:.3f}" for key, value in clean.items() if not value >= threshold(2)]
+    found, level = curves(run, dataset), threshold(2)
+    clean = {key: smallest(float(c[key][0]) for c in found) for key in (Curve.binary, Curve.fine_readout)}
+    return [f"clean accuracy ({key}) ≥ {level:.3g}: {value:.3f}" for key, value in clean.items() if not value >= level]
 
 
 def _area(dataset: str, pair: str) -> Judge:
@@ -32,7 +35,7 @@ def _area(dataset: str, pair: str) -> Judge:
 
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
-        areas = [area(c["radius"].to_list(), (c[fine] - c[binary]).to_list()) for c in curves(run, dataset)]
+        areas = [area(c[Curve.radius].to_list(), (c[fine] - c[binary]).to_list()) for c in curves(run, dataset)]
         note = "attacked accuracies: upper bounds, nothing is certified"
         return scoped(_fine_scope(run, dataset), above(mean_interval(areas), 0.0, by_seed=areas, note=note))
 
@@ -45,7 +48,8 @@ def _everywhere(dataset: str, pair: str) -> Judge:
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
         found = curves(run, dataset)
-        gaps = {f"{r:g}": [float(c[fine][i] - c[binary][i]) for c in found] for i, r in enumerate(found[0]["radius"]) if r > 0}
+        radii = found[0][Curve.radius].to_list()
+        gaps = {f"{r:g}": [float(c[fine][i] - c[binary][i]) for c in found] for i, r in enumerate(radii) if r > 0}
         parts = {radius: at_least(mean_interval(values), 0.0) for radius, values in gaps.items()}
         return scoped(_fine_scope(run, dataset), every(parts, by_seed=gaps))
 
@@ -53,15 +57,16 @@ def _everywhere(dataset: str, pair: str) -> Judge:
 
 
 def _searched(dataset: str) -> Judge:
-    """Of all images looked at again, the share that APGD or Square fools although the curves' attacks did not, for each network and radius."""
+    """Of the images looked at again, the share that APGD or Square fools and the curves' attacks did not."""
 
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
-        rows = run.part(f"check-{dataset}-{run.spec['spec']['seeds'][0]}")
+        rows = run.part("check", dataset=dataset, seed=ImageFineLabels.of(run).seeds[0]).to_dicts()
         parts = {
-            f"{row['net']} at {row['radius']:g}": at_most(wilson(int(row["fooled"]), int(row["images"])), SMALL) for row in rows.to_dicts()
+            f"{row[Check.net]} at {row[Check.radius]:g}": at_most(wilson(int(row[Check.fooled]), int(row[Check.images])), SMALL)
+            for row in rows
         }
-        return scoped(_fine_scope(run, dataset), every(parts, rows=rows.to_dicts()))
+        return scoped(_fine_scope(run, dataset), every(parts, rows=rows))
 
     return decide
 
@@ -76,7 +81,10 @@ def _figure_readings(dataset: str) -> tuple[Reading, ...]:
     }
     areas = [
         one_run(
-            f"{dataset}-{pair.replace('_', '-')}", f"{title}, {text}: the area between the curves is above 0", need, _area(dataset, pair)
+            f"{dataset}-{pair.replace('_', '-')}",
+            f"{title}, {text}: the area between the curves is above 0",
+            need,
+            _area(dataset, pair),
         )
         for pair, text in attacks.items()
     ]
@@ -100,7 +108,8 @@ CLAIMS: tuple[Claim, ...] = (
         "FA-F3mc",
         "fa",
         "Figure 3 (middle, right), §6.2",
-        "Networks trained with 10-class labels and read as 2-class classifiers have higher robust accuracy than those trained with 2-class labels.",
+        "Networks trained with 10-class labels and read as 2-class classifiers have higher robust accuracy "
+        "than those trained with 2-class labels.",
         ("both networks have learned the two classes",),
         (*_figure_readings("mnist"), *_figure_readings("cifar10")),
     ),

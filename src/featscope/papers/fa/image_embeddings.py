@@ -1,43 +1,49 @@
-"""`image-embeddings`: FA's Figures 2 (c, d) and 10 — what the two-layer network learns on embeddings of real images.
+"""`image-embeddings`: FA's Figures 2 (c, d) and 10, what the two-layer network learns on embeddings.
 
-The paper embeds CIFAR-10 with CLIP ViT-B/32 and trains F = (f_1, …, f_K), f_j(z) = (1/h) Σ_r ReLU⟨w_{j,r}, z⟩, 30 neurons in all: K = 2, h = 15 with the labels
-"first five classes against last five", and K = 10, h = 3 with all labels, read out as in §4.2. Figure 2 shows the cosine of each feature μ_i with each
-equivalent weight: the mean of a class's three weights, and for the 2-class network of three weights at a time. Figure 10 shows the cosines of the
-embeddings themselves, 100 a class.
+The paper embeds CIFAR-10 with CLIP ViT-B/32 and trains F = (f_1, …, f_K), f_j(z) = (1/h) Σ_r ReLU⟨w_{j,r},
+z⟩, 30 neurons in all: K = 2, h = 15 with the labels "first five classes against last five", and K = 10, h = 3
+with all labels, read out as in §4.2. Figure 2 shows the cosine of each feature μ_i with each equivalent
+weight: the mean of a class's three weights, and for the 2-class network of three weights at a time. Figure 10
+shows the cosines of the embeddings themselves, 100 a class.
 
-What the paper leaves open, and what is done here: μ_i is the mean embedding of class i. Embeddings are taken as the encoder gives them (`raw`) and with the mean
-of the training embeddings subtracted (`centred`). Learning rate, initial weights and steps are those of §6.1 (η = .001, σ_w = 1e-5, T = 100),
-on embeddings scaled by one number to §6.1's mean squared norm 2d = 6144, which is the same as scaling η and σ_w; training then goes on (`long`).
+What the paper leaves open, and what is done here: μ_i is the mean embedding of class i. Embeddings are taken
+as the encoder gives them (`raw`) and with the mean of the training embeddings subtracted (`centred`).
+Learning rate, initial weights and steps are those of §6.1 (η = .001, σ_w = 1e-5, T = 100), on embeddings
+scaled by one number to §6.1's mean squared norm 2d = 6144, which is the same as scaling η and σ_w; training
+then goes on (`long`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from functools import partial
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from featscope.core.columns import Columns, column
 from featscope.core.errors import require, unknown
 from featscope.core.frozen import Value
-from featscope.core.stats import mean_interval
-from featscope.core.store import Folder, Json
+from featscope.core.stats import as_fact, mean_interval
+from featscope.core.store import Folder, Json, Part, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, fine_step, start_fine
 from featscope.dynamics.cluster_observables import cosines, summarise_cosines
 from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.image_training import data_hashes
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.features.embed import embed
 from featscope.images.catalogue import DATASETS, dataset
-from featscope.images.datasets import Images, load
+from featscope.images.datasets import Split, load
 from featscope.laws.clusters import ClusterBatch
 from featscope.nets.encoders import Encoder, load_encoder
 from featscope.nets.multiclass import MultiClass, logits, readout
 from featscope.papers.fa.clusters import right
-from featscope.papers.fa.embedding_radii import RadiusSpec, attack_heads
+from featscope.papers.fa.embedding_radii import HeadRadii, RadiusSpec, attack_head
 
 Kind = Literal["raw", "centred"]
 KINDS: tuple[Kind, ...] = ("raw", "centred")
@@ -46,7 +52,7 @@ NETS = ("binary", "fine")
 
 
 class HeadTraining(Value):
-    """The two-layer network on embeddings: neurons in all, §6.1's learning rate, initial scale and steps, and the steps of the long training."""
+    """The two-layer network on embeddings: §6.1's numbers, and the steps of the long training."""
 
     neurons: int = Field(default=30, ge=2)
     learning_rate: float = Field(default=1e-3, gt=0)
@@ -91,13 +97,89 @@ class ImageEmbeddings(Spec):
         rule, n = "each class has the same number of neurons", self.heads.neurons
         require(k % 2 == 0 and n % k == 0, rule, f"neurons={n}, classes={k}", f"use a multiple of {k}")
         rule, remedy = "the sample of Figure 10 comes from the training images", "lower sample or raise train"
-        require(self.sample * k <= self.train, rule, f"sample={self.sample} of {k} classes, train={self.train}", remedy)
+        require(
+            self.sample * k <= self.train,
+            rule,
+            f"sample={self.sample} of {k} classes, train={self.train}",
+            remedy,
+        )
         return self
+
+
+class HeadPath(Columns):
+    """One row for each head, kind of embedding, stage, seed and recorded step."""
+
+    net = column("binary or fine")
+    kind = column("raw or centred")
+    stage = column("paper: §6.1's steps; long: the steps after them")
+    seed = column("the seed")
+    step = column("steps of this stage")
+    time = column("steps of the whole training")
+    train_half = column("share of training images whose half is right")
+    train_own = column("share of training images whose own label is right")
+    test_half = column("share of test images whose half is right")
+    test_own = column("share of test images whose own label is right")
+    own = column("mean cosine of a class's feature with its own weight")
+    half = column("mean cosine with the other weights of its half")
+    other = column("mean cosine with the weights of the other half")
+
+
+class HeatMap(Columns):
+    """One row for each head, kind of embedding, stage and seed: cosines at the stage's end."""
+
+    net = column("binary or fine")
+    kind = column("raw or centred")
+    stage = column("paper or long")
+    seed = column("the seed")
+    own = column("mean of the diagonal")
+    half = column("mean of the rest of the same half")
+    other = column("mean of the other half")
+    same_half = column("mean of the same half, diagonal and all")
+    contrast_half = column("same_half − other")
+    contrast_own = column("own − half")
+    same_mean = column("same_half by another name")
+    same_min = column("smallest cosine of the same half")
+    same_max = column("largest cosine of the same half")
+    same_other_max = column("largest absolute cosine outside the same half")
+    own_mean = column("own by another name")
+    own_min = column("smallest cosine of the diagonal")
+    own_max = column("largest cosine of the diagonal")
+    own_other_max = column("largest absolute cosine outside the diagonal")
+    same_gap = column("smallest cosine of the same half − largest of the other, signs and all")
+    dead_share = column("share of neurons that no training image activates")
+    dead_weights = column("equivalent weights made of such neurons only")
+    images_own = column("as own, cosines averaged over images instead of features")
+    images_half = column("as half, averaged over images")
+    images_other = column("as other, averaged over images")
+    images_same_gap = column("as same_gap, averaged over images")
+    test_half = column("share of test images whose half is right")
+    test_own = column("share of test images whose own label is right")
+    train_half = column("share of training images whose half is right")
+    train_own = column("share of training images whose own label is right")
+
+
+class Figure10(Columns):
+    """One row for each kind of embedding and seed: cosines of pairs of training images."""
+
+    kind = column("raw or centred")
+    seed = column("the seed")
+    same = column("mean cosine of two images of one class")
+    cross = column("mean cosine of two images of different classes")
+    cross_size = column("mean absolute cosine of two images of different classes")
+    same_low = column("5 % quantile of the cosines of one class")
+    cross_high = column("95 % quantile of the cosines of different classes")
+    block_margin = column("least own-class block mean minus the mean of a block with another class")
+    blocks_below = column("blocks whose mean exceeds that of one of their classes")
+    feature_cosine_largest = column("largest absolute cosine of two class means")
+    feature_cosine_mean = column("mean cosine of two class means")
 
 
 @dataclass(frozen=True)
 class Task:
-    """One seed's embeddings, scaled, with their classes; ``signs`` is +1 for the first half of the classes."""
+    """One seed's embeddings, scaled, with their classes.
+
+    ``signs`` is +1 for the first half of the classes.
+    """
 
     train: ClusterBatch
     test: ClusterBatch
@@ -116,7 +198,10 @@ def half_signs(k: int, dtype: torch.dtype) -> Tensor:
 
 
 def make_task(train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], kind: Kind, k: int, squared_norm: float) -> Task:
-    """Centre by the training mean if asked, and scale both parts by the one number that gives the training part this mean squared norm."""
+    """Centre by the training mean if asked.
+
+    Scale both parts by the one number that gives the first this mean squared norm.
+    """
     signs = half_signs(k, train[0].dtype)
     shift = train[0].mean(0) if kind == "centred" else torch.zeros_like(train[0][0])
     moved = [z - shift for z in (train[0], test[0])]
@@ -132,7 +217,7 @@ def network(net: str, w: Tensor, k: int) -> tuple[MultiClass, Tensor]:
 
 
 def labels(net: str, batch: ClusterBatch) -> Tensor:
-    """The class that ``net`` is trained on: 0 for the first half and 1 for the second, or the class itself."""
+    """The class that ``net`` is trained on: 0 or 1 for the half, or the class itself."""
     return (batch.y < 0).long() if net == "binary" else batch.cluster
 
 
@@ -144,6 +229,13 @@ def accuracies(net: str, w: Tensor, batch: ClusterBatch, k: int) -> dict[str, fl
     return {"half": right(readout(outputs, signs), batch.y), "own": own}
 
 
+def learned(net: str, w: Tensor, task: Task) -> dict[str, float]:
+    """Accuracies on training and test images."""
+    k = len(task.signs)
+    parts = {"train": task.train, "test": task.test}
+    return {f"{name}_{key}": v for name, part in parts.items() for key, v in accuracies(net, w, part, k).items()}
+
+
 def table(task: Task, w: Tensor) -> Tensor:
     """(k, k): cosine of the mean embedding of class i with the j-th equivalent weight."""
     k = len(task.signs)
@@ -151,18 +243,22 @@ def table(task: Task, w: Tensor) -> Tensor:
 
 
 def image_table(task: Task, w: Tensor) -> Tensor:
-    """(k, k): mean over the training images of class i of their cosines with the j-th equivalent weight, the other reading of `average cosine`."""
+    """(k, k): mean cosine of class i's training images with the j-th weight, the other reading."""
     k = len(task.signs)
     each = cosines(task.train.x, MultiClass(w, w.shape[0] // k).equivalent())
     return torch.stack([each[task.train.cluster == i].mean(0) for i in range(k)])
 
 
 def blocks(values: Tensor, signs: Tensor) -> dict[str, float]:
-    """Means of the diagonal, of the rest of the same half and of the other half, the two contrasts, and the extremes that claims read."""
+    """Means of the diagonal, of its half's rest and of the other half, contrasts, and extremes."""
     k = len(signs)
     own = torch.eye(k, dtype=torch.bool)
     same = signs[:, None] * signs[None, :] > 0
-    means = {"own": float(values[own].mean()), "half": float(values[same & ~own].mean()), "other": float(values[~same].mean())}
+    means = {
+        "own": float(values[own].mean()),
+        "half": float(values[same & ~own].mean()),
+        "other": float(values[~same].mean()),
+    }
     return {
         **means,
         "same_half": float(values[same].mean()),
@@ -170,7 +266,8 @@ def blocks(values: Tensor, signs: Tensor) -> dict[str, float]:
         "contrast_own": means["own"] - means["half"],
         **{f"same_{key}": value for key, value in summarise_cosines(values, same).items()},
         **{f"own_{key}": value for key, value in summarise_cosines(values, own).items()},
-        # the paper's words for (c): same-class cosines are uniformly larger than cross-class ones, signs and all
+        # the paper's words for (c): same-class cosines are uniformly larger than cross-class ones, signs and
+        # all
         "same_gap": float(values[same].min() - values[~same].max()),
     }
 
@@ -189,27 +286,31 @@ def train_head(spec: ImageEmbeddings, task: Task, net: str, kind: Kind, seed: in
 
         def look(now: Descent, t: int, before: int = done) -> dict[str, float]:
             shown = blocks(table(task, now.w), task.signs)
-            seen = {f"train_{key}": value for key, value in accuracies(net, now.w, task.train, k).items()}
-            seen |= {f"test_{key}": value for key, value in accuracies(net, now.w, task.test, k).items()}
-            return {"time": float(before + t), **seen, **{key: shown[key] for key in ("own", "half", "other")}}
+            seen = {HeadPath.time: float(before + t), **learned(net, now.w, task)}
+            return seen | {key: shown[key] for key in (HeadPath.own, HeadPath.half, HeadPath.other)}
 
-        part = folder.part(f"{net}-{kind}-{stage}-{seed}")
-        ended = trajectory(step, state, steps - done, look, heads.every, keep=part).healthy(part.name, "lower heads.learning_rate").state
-        # Tensors read from a file lie differently in memory, which moves the last digit of a product: copies do not.
+        part = folder.part("head", net=net, kind=kind, stage=stage, seed=seed)
+        made = trajectory(step, state, steps - done, look, heads.every, keep=part)
+        ended = made.healthy(part.key, "lower heads.learning_rate").state
+        # Tensors read from a file lie differently in memory, which moves the last digit of a product: copies
+        # do not.
         state = Descent(*(t.clone() for t in ended))
         found[stage], done = state.w, steps
     return found
 
 
 def dead(task: Task, w: Tensor) -> dict[str, float]:
-    """Share of neurons that no training image activates, which descent never moves again, and equivalent weights made of such neurons only."""
+    """Share of neurons that no training image activates: descent never moves them; weights made of them."""
     silent = ~(task.train.x @ w.mT >= 0).any(0)
     groups = silent.reshape(len(task.signs), -1).all(-1)
     return {"dead_share": float(silent.double().mean()), "dead_weights": float(groups.sum())}
 
 
 def correlation(task: Task, n: int) -> tuple[dict[str, float], Tensor, Tensor]:
-    """Figure 10: cosines of ``n`` embeddings a class, sorted by class; their numbers, the matrix, and its block means without self-pairs."""
+    """Figure 10: cosines of ``n`` embeddings a class, sorted by class.
+
+    Numbers, matrix, and block means without self-pairs.
+    """
     k = len(task.signs)
     chosen = torch.cat([(task.train.cluster == c).nonzero()[:n, 0] for c in range(k)])
     x, c = task.train.x[chosen], task.train.cluster[chosen]
@@ -236,110 +337,123 @@ def correlation(task: Task, n: int) -> tuple[dict[str, float], Tensor, Tensor]:
     return numbers, matrix, means
 
 
-def embeddings(spec: ImageEmbeddings, seed: int, folder: Folder) -> tuple[list[tuple[Tensor, Tensor]], Encoder, Json]:
-    """Training and test embeddings of one seed with their labels, from the data folder where they are there."""
-    encoder = load_encoder(spec.encoder, spec.side)
-    found, data = [], {}
-    for split, n in (("train", spec.train), ("test", spec.test)):
-        images: Images = load(spec.dataset, "train" if split == "train" else "test")
+def embeddings(spec: ImageEmbeddings, encoder: Encoder, seed: int, folder: Folder) -> list[tuple[Tensor, Tensor]]:
+    """Training and test embeddings of one seed with their labels, from the data folder if they are there."""
+    found = []
+    wanted: dict[Split, int] = {"train": spec.train, "test": spec.test}
+    for split, n in wanted.items():
+        images = load(spec.dataset, split)
         index = images.subset(n, seed)
-        part = folder.part(f"embeddings-{split}-{seed}")
-        z = embed(encoder, images, index, told=lambda done, total, part=part: part.report(done, total, {}))  # type: ignore[misc]
-        found.append((z.to(spec.torch_dtype), images.y[index]))
-        data[split] = images.sha256
-    return found, encoder, data
+        told = partial(_tell, folder.part("embeddings", split=split, seed=seed))
+        found.append((embed(encoder, images, index, told=told).to(spec.torch_dtype), images.y[index]))
+    return found
 
 
-def run_seed(spec: ImageEmbeddings, seed: int, parts: Sequence[tuple[Tensor, Tensor]], folder: Folder) -> list[Json]:
-    """Figure 10, both heads and their heat maps for one seed, raw and centred."""
+def _tell(part: Part, done: int, total: int) -> None:
+    part.report(done, total, {})
+
+
+def heat_map(task: Task, net: str, w: Tensor) -> tuple[dict[str, float], dict[str, Tensor]]:
+    """The numbers of a head's heat map, and both readings of it."""
+    tables = {"features": table(task, w), "images": image_table(task, w)}
+    over_images = blocks(tables["images"], task.signs)
+    row = blocks(tables["features"], task.signs) | dead(task, w) | learned(net, w, task)
+    row |= {f"images_{key}": over_images[key] for key in (HeatMap.own, HeatMap.half, HeatMap.other, HeatMap.same_gap)}
+    return row, tables
+
+
+def run_seed(spec: ImageEmbeddings, seed: int, parts: Sequence[tuple[Tensor, Tensor]], folder: Folder) -> None:
+    """Figure 10, both heads, their heat maps and their radii for one seed, raw and centred."""
     k = len(dataset(spec.dataset).classes)
-    lines: list[Json] = []
     for kind in KINDS:
         task = make_task(parts[0], parts[1], kind, k, spec.heads.squared_norm)
         numbers, matrix, means = correlation(task, spec.sample)
         kept = {"blocks": means} | ({"matrix": matrix.half()} if seed == spec.seeds[0] else {})
-        folder.add(f"correlation-{kind}-{seed}", [{"seed": seed, "kind": kind, **numbers}], kept)
-        weights = {net: train_head(spec, task, net, kind, seed, folder) for net in NETS}
+        folder.add("correlation", [numbers], kept, kind=kind, seed=seed)
+        for net in NETS:
+            weights = train_head(spec, task, net, kind, seed, folder)
+            for stage in STAGES:
+                row, tables = heat_map(task, net, weights[stage])
+                folder.add("table", [row], tables, net=net, kind=kind, stage=stage, seed=seed)
+            head, signs = network(net, weights["paper"], k)
+            own = labels(net, task.test)
+            make = partial(attack_head, spec.radius, net, head, signs, own, task.test, seed)
+            folder.once("radii", make, net=net, kind=kind, seed=seed)
+
+
+def by_seed(rows: Sequence[Mapping[str, float]], key: str) -> Json:
+    """A number over seeds."""
+    return over([float(row[key]) for row in rows])
+
+
+def over(values: Sequence[float]) -> Json:
+    """Mean, Student's interval and the single values, one for each seed."""
+    return {**as_fact(mean_interval(values)), "by_seed": list(values)}
+
+
+SHOWN = (
+    HeatMap.own,
+    HeatMap.half,
+    HeatMap.other,
+    HeatMap.contrast_half,
+    HeatMap.contrast_own,
+    HeatMap.same_gap,
+    HeatMap.test_half,
+    HeatMap.test_own,
+    HeatMap.train_half,
+    HeatMap.dead_share,
+    HeatMap.dead_weights,
+)
+
+
+def _rows(spec: ImageEmbeddings, folder: Folder, name: str, **labels: str) -> list[Rows]:
+    """The rows of a part, seed by seed."""
+    return [folder.part(name, **labels, seed=seed).read().rows for seed in spec.seeds]
+
+
+def _heads(spec: ImageEmbeddings, folder: Folder) -> Json:
+    """The heat maps' numbers over seeds, by kind of embedding and stage, and by head."""
+    found: Json = {}
+    for kind in KINDS:
         for stage in STAGES:
-            row: Json = {"seed": seed, "kind": kind, "stage": stage}
-            tables: dict[str, Tensor] = {}
-            for net in NETS:
-                w = weights[net][stage]
-                tables |= {net: table(task, w), f"{net}_images": image_table(task, w)}
-                row |= {f"{net}_{key}": value for key, value in blocks(tables[net], task.signs).items()}
-                row |= {f"{net}_{key}": value for key, value in dead(task, w).items()}
-                other = blocks(tables[f"{net}_images"], task.signs)
-                row |= {f"{net}_images_{key}": other[key] for key in ("own", "half", "other", "same_gap")}
-                row |= {f"{net}_test_{key}": value for key, value in accuracies(net, w, task.test, k).items()}
-                row |= {f"{net}_train_{key}": value for key, value in accuracies(net, w, task.train, k).items()}
-            folder.add(f"table-{kind}-{stage}-{seed}", [row], tables)
-            lines.append(row)
-        radii = folder.part(f"radii-{kind}-{seed}")
-        if radii.load() is None:
-            heads = {net: network(net, weights[net]["paper"], k) for net in NETS}
-            radii.save(0, True, *attack_heads(spec.radius, heads, {net: labels(net, task.test) for net in NETS}, task.test, seed))
-    return lines
+            lines = {n: _rows(spec, folder, "table", net=n, kind=kind, stage=stage) for n in NETS}
+            found[f"{kind}-{stage}"] = {
+                net: {key: by_seed([rows[0] for rows in of_net], key) for key in SHOWN} for net, of_net in lines.items()
+            }
+    return found
 
 
-def over_seeds(rows: Sequence[Json], key: str) -> Json:
-    """Mean, Student's interval and single values of a number over seeds; one seed alone has no interval."""
-    values = [float(row[key]) for row in rows]
-    found = mean_interval(values)
-    return {"mean": found.value, "interval": [found.low, found.high] if len(values) > 1 else None, "by_seed": values}
+def _median_radii(spec: ImageEmbeddings, folder: Folder, kind: Kind) -> Json:
+    """Median radius of each head over the test points of a seed."""
+    found: Json = {}
+    for net in NETS:
+        parts = _rows(spec, folder, "radii", net=net, kind=kind)
+        for key in (HeadRadii.attacked, HeadRadii.certified):
+            medians = [float(torch.tensor([row[key] for row in rows]).median()) for rows in parts]
+            found[f"{net}_{key}"] = over(medians)
+    return found
+
+
+def _figure10(spec: ImageEmbeddings, folder: Folder, kind: Kind) -> Json:
+    numbers = [rows[0] for rows in _rows(spec, folder, "correlation", kind=kind)]
+    return {key: by_seed(numbers, key) for key in numbers[0]}
 
 
 def run(spec: ImageEmbeddings, folder: Folder) -> Json:
     """Embed, correlate, train and read the heat maps off, seed by seed."""
-    rows: list[Json] = []
-    encoder: Encoder | None = None
-    data: Json = {}
+    encoder = load_encoder(spec.encoder, spec.side)
     for seed in spec.seeds:
-        parts, encoder, data = embeddings(spec, seed, folder)
-        rows += run_seed(spec, seed, parts, folder)
-    shown = (
-        "own",
-        "half",
-        "other",
-        "contrast_half",
-        "contrast_own",
-        "same_gap",
-        "test_half",
-        "test_own",
-        "train_half",
-        "dead_share",
-        "dead_weights",
-    )
-    heads = {
-        f"{kind}-{stage}": {
-            net: {key: over_seeds([r for r in rows if (r["kind"], r["stage"]) == (kind, stage)], f"{net}_{key}") for key in shown}
-            for net in NETS
-        }
-        for kind in KINDS
-        for stage in STAGES
-    }
-    figure10, radii = {}, {}
-    for kind in KINDS:
-        saved = [folder.part(f"correlation-{kind}-{seed}").load() for seed in spec.seeds]
-        numbers = [s.rows[0] for s in saved if s is not None]
-        figure10[kind] = {key: over_seeds(numbers, key) for key in numbers[0] if key not in {"seed", "kind"}}
-        radii[kind] = _median_radii([folder.part(f"radii-{kind}-{seed}").load() for seed in spec.seeds])
+        run_seed(spec, seed, embeddings(spec, encoder, seed, folder), folder)
     return {
         "encoder": spec.encoder,
-        "weights_sha256": encoder.sha256 if encoder else None,
-        "preprocessing": encoder.preprocessing if encoder else None,
-        "data_sha256": data,
+        "weights_sha256": encoder.sha256,
+        "preprocessing": encoder.preprocessing,
+        "data_sha256": data_hashes(spec.dataset),
         "classes": list(dataset(spec.dataset).classes),
-        "heads": heads,
-        "figure10": figure10,
-        "radii": radii,
+        "heads": _heads(spec, folder),
+        "figure10": {kind: _figure10(spec, folder, kind) for kind in KINDS},
+        "radii": {kind: _median_radii(spec, folder, kind) for kind in KINDS},
     }
-
-
-def _median_radii(saved: Sequence[Any]) -> Json:
-    """Median radius of each head over the test points of a seed, in units of the embeddings' root mean squared norm."""
-    keys = [key for key in saved[0].rows[0] if key.endswith(("_attacked", "_certified"))]
-    medians = [{key: float(torch.tensor([row[key] for row in part.rows]).median()) for key in keys} for part in saved]
-    return {key: over_seeds(medians, key) for key in keys}
 
 
 EXPERIMENTS = (
@@ -354,6 +468,8 @@ EXPERIMENTS = (
             "cpu": "9 min on one core, 4 of them for embeddings that are kept",
             "paper": "not measured; needs CLIP's weights in the data folder",
         },
+        revision=2,
+        columns={"head": HeadPath, "table": HeatMap, "correlation": Figure10, "radii": HeadRadii},
         needs_data=("cifar10", "efficientnet-lite0"),
     ),
 )
