@@ -33,7 +33,7 @@ mutate: $(VENV)/ready-dev
 
 # Kill −9 at 20 moments of each command, two processes at once, a disk that is really full (docs/testing-faults.md).
 test-faults: $(VENV)/ready-dev
-	FEATSCOPE_FAULTS=20 $(BIN)/pytest -rP tests/test_faults.py
+	FEATSCOPE_FAULTS=20 $(BIN)/pytest -rP tests/core/test_faults.py
 
 # The package as others get it: the wheel in a fresh environment, away from the sources; examples/own_claim is installed beside it, and is seen.
 WHEEL := .wheel

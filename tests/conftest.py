@@ -1,10 +1,10 @@
 """One thread for each worker, and hypothesis without a clock."""
 
+import image_files as files
 import pytest
 import torch
 from hypothesis import settings
 
-import image_files as files
 from featscope.images import datasets
 from featscope.images.catalogue import CIFAR10, DATASETS, MNIST
 

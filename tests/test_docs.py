@@ -23,7 +23,9 @@ def stale(text: str) -> list[str]:
     for module, after in NAMED.findall(text):
         path = PACKAGE / module
         if path.with_suffix(".py").exists():
-            if after not in ("", "py") and not hasattr(import_module(f"featscope.{module.replace('/', '.')}"), after):
+            if after not in ("", "py") and not hasattr(
+                import_module(f"featscope.{module.replace('/', '.')}"), after
+            ):
                 found.append(f"{module}.{after}")
         elif after or not path.is_dir():
             found.append(module)

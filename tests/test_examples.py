@@ -20,7 +20,8 @@ ROOM = EXAMPLES / "own_claim"
 
 
 def test_a_law_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On dimmed points, too, standard training takes the non-robust features and adversarial training the robust ones."""
+    """On dimmed points, too, standard training takes the non-robust features and adversarial training the
+    robust ones."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     import own_law
 
@@ -46,13 +47,16 @@ def test_its_points_are_dimmed_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in which the example is installed, without a network: its module, and its metadata as pip would write it."""
+    """An environment in which the example is installed, without a network: its module, and its metadata as
+    pip would write it."""
     site = tmp_path_factory.mktemp("site")
     project = tomllib.loads((ROOM / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (points,) = project["entry-points"].items()
     folder = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     folder.mkdir()
-    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    (folder / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
     lines = [f"[{points[0]}]", *(f"{name} = {value}" for name, value in points[1].items())]
     (folder / "entry_points.txt").write_text("\n".join(lines) + "\n")
     (site / "own_claim.py").symlink_to(ROOM / "own_claim.py")
@@ -69,7 +73,9 @@ def test_a_room_of_another_package_is_seen_by_every_verb(installed: dict[str, st
     listed = json.loads(call(installed, tmp_path, "list", "--json").stdout)
     assert {"own-maxima", "patch-fig3"} <= {plan["name"] for plan in listed["experiments"]}
     assert {"OWN-max", "AT-P3.1"} <= {claim["id"] for claim in listed["claims"]}
-    done = call(installed, tmp_path, "run", "own-maxima", "--profile", "quick", "--set", "counts=[5]", "--json")
+    done = call(
+        installed, tmp_path, "run", "own-maxima", "--profile", "quick", "--set", "counts=[5]", "--json"
+    )
     assert set(json.loads(done.stdout)) == {"largest"}
     done = call(installed, tmp_path, "check", "--paper", "own", "--profile", "quick", "--json")
     (line,) = json.loads(done.stdout)

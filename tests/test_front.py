@@ -1,4 +1,5 @@
-"""The front door: every public name has an example that runs, results show themselves, and nothing heavy is loaded before it is used."""
+"""The front door: every public name has an example that runs, results show themselves, and nothing heavy is
+loaded before it is used."""
 
 import doctest
 import json
@@ -26,7 +27,8 @@ def fresh(code: str) -> str:
 
 
 def behind(name: str) -> object:
-    """What a public name stands for; `fs.claims` may be the package of that name, which calls the function."""
+    """What a public name stands for; `fs.claims` may be the package of that name, which calls the
+    function."""
     return getattr(import_module(fs._DOORS[name]), name)
 
 
@@ -59,7 +61,9 @@ def test_the_public_names_are_those_of_all() -> None:
 def test_the_bare_import_loads_nothing_heavy() -> None:
     code = f"import sys, featscope; print([m for m in {HEAVY} if m in sys.modules], featscope.__version__)"
     assert fresh(code) == f"[] {fs.__version__}\n"
-    loaded = fresh("import sys; old = set(sys.modules); import featscope; print(*sorted(set(sys.modules) - old))").split()
+    loaded = fresh(
+        "import sys; old = set(sys.modules); import featscope; print(*sorted(set(sys.modules) - old))"
+    ).split()
     assert [name for name in loaded if name.startswith("featscope")] == ["featscope"]
 
 
@@ -184,7 +188,8 @@ def linear(scale: float = 1.0) -> nn.Module:
 
 
 def test_robustness_of_a_linear_network_is_what_its_margins_say() -> None:
-    """Half of the images are at distance .05 from the boundary (through 0, seen from .5) in ℓ∞, half at .2."""
+    """Half of the images are at distance .05 from the boundary (through 0, seen from .5) in ℓ∞, half at
+    .2."""
     model = nn.Sequential(_Shift(), linear()).eval()
     x = torch.full((20, 1, 2, 2), 0.55)
     x[10:] = 0.3
@@ -208,7 +213,10 @@ def test_robustness_of_a_linear_network_is_what_its_margins_say() -> None:
     assert curve.clean == 0.95
     assert [i.value for i in curve.interval] == curve.accuracy
     assert curve.fooled_at.tolist() == pytest.approx([0.0] + [0.1] * 9 + [0.21] * 10)
-    assert repr(curve).splitlines()[0] == "robust accuracy (Linf): at most 95.0% at 0.04, 50.0% at 0.1, 0.0% at 0.21"
+    assert (
+        repr(curve).splitlines()[0]
+        == "robust accuracy (Linf): at most 95.0% at 0.04, 50.0% at 0.1, 0.0% at 0.21"
+    )
     assert len(repr(curve).splitlines()) == 3
     # ‖w‖₂-distance is twice the ℓ∞-distance for four equal weights.
     assert fs.robustness_curve(model, x, y, radii=[0.09, 0.11, 0.39, 0.41], norm="L2").accuracy == [
@@ -225,7 +233,8 @@ class _Shift(nn.Module):
 
 
 def test_steps_count_for_vectors_as_for_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without images the search without gradients is left out, which is said; steps and seed reach the attacks all the same."""
+    """Without images the search without gradients is left out, which is said; steps and seed reach the
+    attacks all the same."""
     from featscope.attacks import suite
 
     asked = []

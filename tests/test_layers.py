@@ -1,4 +1,5 @@
-"""A module imports only from its own package and from layers above it in the design's list; no paper imports another; no cycle."""
+"""A module imports only from its own package and from layers above it in the design's list; no paper imports
+another; no cycle."""
 
 import ast
 from graphlib import TopologicalSorter
@@ -65,13 +66,18 @@ def test_imports_point_upwards(path: Path) -> None:
         return
     for target in imported(path):
         theirs = layer(target)
-        assert theirs is None or theirs <= mine, f"{'.'.join(own)} imports {'.'.join(target)} from a layer below"
+        assert theirs is None or theirs <= mine, (
+            f"{'.'.join(own)} imports {'.'.join(target)} from a layer below"
+        )
         if own[0] == "papers" and target[:1] == ("papers",):
             assert target[:2] == own[:2], f"{'.'.join(own)} imports {'.'.join(target)} of another paper"
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:
-    graph = {module_of(path): {t for t in imported(path) if t in NAMES and t != module_of(path)} for path in MODULES}
+    graph = {
+        module_of(path): {t for t in imported(path) if t in NAMES and t != module_of(path)}
+        for path in MODULES
+    }
     for own, targets in graph.items():
         # A package that gathers its own modules is imported with each of them; that is no cycle of subjects.
         graph[own] = {t for t in targets if own[: len(t)] != t}

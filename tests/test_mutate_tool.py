@@ -121,7 +121,19 @@ def test_the_draw_depends_on_the_seed_and_not_on_the_folder(changes, toy):
 def test_a_wrong_formula_is_killed_and_a_harmless_change_survives(toy):
     pytest.importorskip("coverage")
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    command = [sys.executable, str(TOOL), "shapes", "absent", "--root", str(toy), "--sample", "99", "--jobs", "1", "--light"]
+    command = [
+        sys.executable,
+        str(TOOL),
+        "shapes",
+        "absent",
+        "--root",
+        str(toy),
+        "--sample",
+        "99",
+        "--jobs",
+        "1",
+        "--light",
+    ]
     first = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     survivors = first.partition("survived: ")[2]
     assert "no package absent: skipped" in first
@@ -130,7 +142,9 @@ def test_a_wrong_formula_is_killed_and_a_harmless_change_survives(toy):
     assert "formula.py:6 area" in survivors  # no test gives a negative width
     assert "formula.py:12 nearest" in survivors  # what is not read changes nothing
     assert "survived: 2" in first
-    demanding = subprocess.run([*command, "--least", "1.0"], env=environment, capture_output=True, text=True, check=False)
+    demanding = subprocess.run(
+        [*command, "--least", "1.0"], env=environment, capture_output=True, text=True, check=False
+    )
     assert demanding.returncode == 1
     assert "test files to run" not in demanding.stdout  # the map of lines is kept
     assert demanding.stdout.partition("| package")[2] == first.partition("| package")[2]

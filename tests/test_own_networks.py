@@ -1,4 +1,5 @@
-"""The page about one's own network and the README run as they are printed, and a foreign network's layers are what its submodules return."""
+"""The page about one's own network and the README run as they are printed, and a foreign network's layers are
+what its submodules return."""
 
 import re
 from pathlib import Path

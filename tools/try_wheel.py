@@ -1,4 +1,5 @@
-"""Try the installed package as a user does; run by `make test-wheel` in a fresh environment, in a folder without the sources."""
+"""Try the installed package as a user does; run by `make test-wheel` in a fresh environment, in a folder
+without the sources."""
 
 from __future__ import annotations
 

@@ -42,7 +42,10 @@ class Drawn(Columns):
 def run(spec: Maxima, folder: Folder) -> dict[str, Any]:
     """Draw, write the rows, and return the summary."""
     draws = ((seed, m, stream(seed, "own", m)) for seed in spec.seeds for m in spec.counts)
-    rows: Rows = [{Drawn.seed: seed, Drawn.m: m, Drawn.largest: float(torch.randn(m, generator=rng).max())} for seed, m, rng in draws]
+    rows: Rows = [
+        {Drawn.seed: seed, Drawn.m: m, Drawn.largest: float(torch.randn(m, generator=rng).max())}
+        for seed, m, rng in draws
+    ]
     folder.add("drawn", rows)
     return {"largest": max(row[Drawn.largest] for row in rows)}
 
@@ -68,7 +71,11 @@ def draw(run: Run) -> Figure:
     return figure
 
 
-EXPERIMENTS = (Experiment("own-maxima", "own", "the largest of m normals", Maxima, run, {"cpu": "1 s"}, columns={"drawn": Drawn}),)
+EXPERIMENTS = (
+    Experiment(
+        "own-maxima", "own", "the largest of m normals", Maxima, run, {"cpu": "1 s"}, columns={"drawn": Drawn}
+    ),
+)
 MEAN = Reading("mean", "the mean over seeds ÷ √(2 ln m), for every m", {"run": Need("own-maxima")}, judge)
 STATEMENT = "The mean of the largest of m standard normals is at most √(2 ln m)."
 CLAIMS = (Claim("OWN-max", "own", "a textbook", STATEMENT, (), (MEAN,)),)

@@ -3,10 +3,12 @@
     import featscope as fs
 
     run = fs.run("patch-fig3", profile="quick", out="runs", eps=0.5, d=200, seeds=5)   # finished, or found
-    fs.check("AT-P3.2", profile="quick", out="runs")                                   # its readings with verdicts
+    fs.check("AT-P3.2", profile="quick", out="runs")                                   # its readings with
+    verdicts
     fs.robustness(model, x, y, eps=8 / 255)                                            # any torch classifier
 
-Every name is imported when it is first used: `import featscope` itself loads neither torch nor anything else heavy.
+Every name is imported when it is first used: `import featscope` itself loads neither torch nor anything else
+heavy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The front door: what a Python user calls. Each function is a few lines over the package, and its example is run by the tests."""
+"""The front door: what a Python user calls. Each function is a few lines over the package, and its example is
+run by the tests."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def _html_table(lines: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str
 
 
 class Listing(list[T], Generic[T]):
-    """A list that shows itself as a table, in a terminal and in a notebook; ``columns`` say what of an item is shown."""
+    """A list that shows itself as a table, in a terminal and in a notebook; ``columns`` say what of an item
+    is shown."""
 
     def __init__(self, items: Sequence[T], columns: Mapping[str, Callable[[T], str]]) -> None:
         super().__init__(items)
@@ -68,13 +70,16 @@ def _short(value: object, most: int = 120) -> str:
 
 @dataclass(frozen=True, repr=False)
 class FinishedRun(Run):
-    """A finished run: ``settings``, ``summary``, ``rows`` (a polars frame), ``part(name)``, ``tensors``, ``figures()``."""
+    """A finished run: ``settings``, ``summary``, ``rows`` (a polars frame), ``part(name)``, ``tensors``,
+    ``figures()``."""
 
     def figures(self) -> dict[str, Figure]:
         """The run's figures by name, drawn now (matplotlib)."""
         return figures(self)
 
-    def _key_numbers(self, body: Mapping[str, Any] | None = None, prefix: str = "") -> Iterator[tuple[str, str]]:
+    def _key_numbers(
+        self, body: Mapping[str, Any] | None = None, prefix: str = ""
+    ) -> Iterator[tuple[str, str]]:
         for key, value in (self.summary if body is None else body).items():
             if isinstance(value, Mapping):
                 yield from self._key_numbers(value, f"{prefix}{key}.")
@@ -101,7 +106,8 @@ def run(
 ) -> FinishedRun:
     """Run an experiment, or find its finished run below ``out``.
 
-    ``settings`` are those of ``featscope run --set``; a key with levels, such as law.d, is written ``law__d`` where
+    ``settings`` are those of ``featscope run --set``; a key with levels, such as law.d, is written ``law__d``
+    where
     ``d`` alone is not enough. ``seeds`` is how many, 0 … N−1, or which. ``force`` runs it again.
 
     >>> import featscope as fs
@@ -114,7 +120,9 @@ def run(
         seeds = range(require_at_least("seeds", seeds, 1))
     if seeds is not None:
         changes["seeds"] = list(seeds)
-    return FinishedRun(runner.run(request(experiment(name), profile, changes), Store(Path(out)), force=force).path)
+    return FinishedRun(
+        runner.run(request(experiment(name), profile, changes), Store(Path(out)), force=force).path
+    )
 
 
 def check(
@@ -125,9 +133,11 @@ def check(
     images: bool = False,
     jobs: int = 1,
 ) -> Listing[ledger.Line]:
-    """Judge claims, running what they need and is not below ``out``: one line for each reading, shown as a table.
+    """Judge claims, running what they need and is not below ``out``: one line for each reading, shown as a
+    table.
 
-    Without ids: all claims on synthetic data, of one ``paper`` if named, with ``images`` also those whose data is there.
+    Without ids: all claims on synthetic data, of one ``paper`` if named, with ``images`` also those whose
+    data is there.
     A line has ``verdict``, ``value``, ``bound`` and ``evidence``.
 
     >>> import featscope as fs
@@ -178,9 +188,11 @@ def claims() -> Listing[str]:
 
 @dataclass(frozen=True, repr=False)
 class RobustnessCurve:
-    """Robust accuracy over ascending radii, each against the whole ensemble: upper bounds with their intervals.
+    """Robust accuracy over ascending radii, each against the whole ensemble: upper bounds with their
+    intervals.
 
-    ``fooled_at`` is the first radius at which each example fell (0: at once, ∞: none) and ``delta`` what fooled it;
+    ``fooled_at`` is the first radius at which each example fell (0: at once, ∞: none) and ``delta`` what
+    fooled it;
     ``warnings`` say what speaks against the numbers.
     """
 
@@ -215,15 +227,21 @@ class RobustnessCurve:
         return not self.warnings
 
     def __repr__(self) -> str:
-        points = ", ".join(f"{share:.1%} at {eps:.4g}" for eps, share in zip(self.radii, self.accuracy, strict=True))
-        return f"robust accuracy ({self.norm}): at most {points}\n" + _told(self.clean, self.fooled_at, self.warnings)
+        points = ", ".join(
+            f"{share:.1%} at {eps:.4g}" for eps, share in zip(self.radii, self.accuracy, strict=True)
+        )
+        return f"robust accuracy ({self.norm}): at most {points}\n" + _told(
+            self.clean, self.fooled_at, self.warnings
+        )
 
 
 @dataclass(frozen=True, repr=False)
 class Robustness:
-    """Robust accuracy at one radius: the share of examples that no attack of the ensemble fooled, an upper bound.
+    """Robust accuracy at one radius: the share of examples that no attack of the ensemble fooled, an upper
+    bound.
 
-    ``robust`` says which they are, ``delta`` holds the perturbations, ``warnings`` say what speaks against the number.
+    ``robust`` says which they are, ``delta`` holds the perturbations, ``warnings`` say what speaks against
+    the number.
     """
 
     eps: float
@@ -264,7 +282,9 @@ def _interval(right: Tensor) -> Interval:
 
 def _told(clean: float, examples: Tensor, warnings: Sequence[str]) -> str:
     """The second and the third line of a result."""
-    doubts = "not to be trusted: " + "; ".join(warnings) if warnings else "trusted: no check speaks against it"
+    doubts = (
+        "not to be trusted: " + "; ".join(warnings) if warnings else "trusted: no check speaks against it"
+    )
     return f"clean accuracy {clean:.1%} of {len(examples)} examples\n{doubts}"
 
 
@@ -280,7 +300,8 @@ def robustness_curve(
     seed: int = 0,
     batch: int = 250,
 ) -> RobustnessCurve:
-    """Robust accuracy of any torch classifier over ascending radii; arguments and checks are those of ``robustness``.
+    """Robust accuracy of any torch classifier over ascending radii; arguments and checks are those of
+    ``robustness``.
 
     >>> import torch, featscope as fs
     >>> x = torch.tensor([[0.9, 0.5], [0.1, 0.5], [0.45, 0.5]])
@@ -289,7 +310,9 @@ def robustness_curve(
     >>> [round(share, 2) for share in curve.accuracy]
     [1.0, 0.67, 0.0]
     """
-    require(isinstance(x, Tensor), "images must be a torch tensor", type(x).__name__, "use torch.as_tensor(x)")
+    require(
+        isinstance(x, Tensor), "images must be a torch tensor", type(x).__name__, "use torch.as_tensor(x)"
+    )
     require(len(radii) > 0, "a curve needs radii", "radii=[]", "give at least one")
     attacks, doubts = usual_attacks(x, require_at_least("steps", steps, 1))
     threat = Threat(norm, max(radii), event=x.dim() - 1, bounds=bounds)
@@ -309,9 +332,11 @@ def robustness(
     seed: int = 0,
     batch: int = 250,
 ) -> Robustness:
-    """Robust accuracy of any torch classifier (images in, logits out) within a radius, with interval and warnings.
+    """Robust accuracy of any torch classifier (images in, logits out) within a radius, with interval and
+    warnings.
 
-    The attacks: PGD, adaptive PGD on two losses, PGD at every wrong class, and on images a search without gradients,
+    The attacks: PGD, adaptive PGD on two losses, PGD at every wrong class, and on images a search without
+    gradients,
     each of ``steps`` steps. ``bounds`` are those of the inputs, None for none; ``norm`` is Linf or L2.
 
     >>> import torch, featscope as fs

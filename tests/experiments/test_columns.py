@@ -19,13 +19,19 @@ def quick_runs(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def compare_with_declared(done: Run) -> None:
-    """Parts and columns of a run against its experiment's declaration; labels of parts and `part` itself go without."""
+    """Parts and columns of a run against its experiment's declaration; labels of parts and `part` itself go
+    without."""
     declared = experiments()[done.experiment].columns
     for name in sorted(set(done.rows["part"].to_list()) - {CONDITIONS}):
         assert name in declared, f"part {name} is not declared"
         written = {column for column in done.part(name).columns if column != "part"}
         known = set(declared[name].all())
-        labels = {piece.partition("=")[0] for key in done.tensors for piece in key.partition("[")[2].partition("]")[0].split(",") if piece}
+        labels = {
+            piece.partition("=")[0]
+            for key in done.tensors
+            for piece in key.partition("[")[2].partition("]")[0].split(",")
+            if piece
+        }
         assert written - labels <= known, f"{name}: {sorted(written - labels - known)} not declared"
 
 
@@ -45,7 +51,14 @@ def test_image_experiments_declare_their_rows(name: str) -> None:
 
 @pytest.mark.usefixtures("small_mnist")
 def test_rows_of_an_image_training_are_as_declared(tmp_path: Path) -> None:
-    small = {"train": 50, "test": 12, "attacked": 6, "net.width": 2, "training.epochs": 1, "training.batch_size": 8}
+    small = {
+        "train": 50,
+        "test": 12,
+        "attacked": 6,
+        "net.width": 2,
+        "training.epochs": 1,
+        "training.batch_size": 8,
+    }
     compare_with_declared(run(request(experiments()["image-network"], "quick", small), Store(tmp_path)))
 
 

@@ -1,4 +1,5 @@
-"""Mutation testing by sample: small errors in the code, drawn by seed, and whether a test notices. See docs/testing.md."""
+"""Mutation testing by sample: small errors in the code, drawn by seed, and whether a test notices. See
+docs/testing.md."""
 
 import argparse
 import importlib.util
@@ -18,7 +19,7 @@ from cover import coverage_map
 from processes import load_heavy_libraries, run_all
 from trial import KILLED, NOT_COVERED, SURVIVED, TIMED_OUT, Selection, select, trial, verdict
 
-PACKAGES = ("core", "laws", "nets", "attacks", "dynamics", "features", "theory", "claims", "papers")
+PACKAGES = ("core", "laws", "nets", "attacks", "dynamics", "features", "claims", "papers")
 EQUIVALENT = "equivalent"
 ACCEPTED = Path(__file__).parents[1] / "mutants-accepted.toml"
 COLUMNS = (KILLED, TIMED_OUT, SURVIVED, NOT_COVERED, EQUIVALENT)
@@ -33,10 +34,14 @@ def main() -> int:
     root = Path(options.root).resolve()
     source = next(path.parent for path in sorted((root / "src").glob("*/__init__.py")))
     work = root / ".mutate"
-    sys.path[:0] = [str(root / "src"), str(root / "tests")]
+    sys.path[:0] = [str(root / "src"), str(root / "tests" / "support")]
     pool = [m for package in options.packages for m in _of_package(source, package, options.module)]
     sample = draw(pool, options.sample, options.seed)
-    print(f"{len(sample)} of {len(pool)} mutants on {len({(m.path, m.line) for m in pool})} lines, seed {options.seed}", flush=True)
+    print(
+        f"{len(sample)} of {len(pool)} mutants on {len({(m.path, m.line) for m in pool})} lines, seed "
+        f"{options.seed}",
+        flush=True,
+    )
     if not options.light:
         load_heavy_libraries()
     coverage = coverage_map(root, source, work / "coverage", options.jobs, options.tests)
@@ -48,7 +53,12 @@ def main() -> int:
             results[m] = EQUIVALENT if outcome == SURVIVED and _key(m) in accepted else outcome
     except KeyboardInterrupt:
         print(f"interrupted after {len(results)}; the table is of these")
-    print("", _table(results), *(_list(results, outcome, faced, root) for outcome in (SURVIVED, NOT_COVERED)), sep="\n")
+    print(
+        "",
+        _table(results),
+        *(_list(results, outcome, faced, root) for outcome in (SURVIVED, NOT_COVERED)),
+        sep="\n",
+    )
     share = _noticed(Counter(results.values()))
     rows = [_as_json(m, outcome, faced[m], root, accepted.get(_key(m), "")) for m, outcome in results.items()]
     text = json.dumps({"seed": options.seed, "noticed": share, "mutants": rows}, indent=1, ensure_ascii=False)
@@ -56,11 +66,15 @@ def main() -> int:
     return int(share < options.least)
 
 
-def _try_all(faced: dict[Mutant, Selection], root: Path, work: Path, jobs: int) -> Iterator[tuple[Mutant, str]]:
+def _try_all(
+    faced: dict[Mutant, Selection], root: Path, work: Path, jobs: int
+) -> Iterator[tuple[Mutant, str]]:
     """Each mutant with its outcome; what is not killed is said at once."""
     yield from ((m, NOT_COVERED) for m in faced if not faced[m].tests)
     tried = {f"mutant-{i}": m for i, m in enumerate(faced) if faced[m].tests}
-    for task, end in run_all([trial(name, m, faced[m], root) for name, m in tried.items()], jobs, work / "logs"):
+    for task, end in run_all(
+        [trial(name, m, faced[m], root) for name, m in tried.items()], jobs, work / "logs"
+    ):
         mutant, outcome = tried[task.name], verdict(end)
         if outcome != KILLED:
             print(f"{outcome}: {_described(mutant, root)} [{task.name}, {end.seconds:.0f} s]", flush=True)
@@ -68,7 +82,8 @@ def _try_all(faced: dict[Mutant, Selection], root: Path, work: Path, jobs: int) 
 
 
 def draw(pool: list[Mutant], size: int, seed: int) -> list[Mutant]:
-    """One mutant for each line at most: lines with equal chance, then the kinds of change possible there, then the changes."""
+    """One mutant for each line at most: lines with equal chance, then the kinds of change possible there,
+    then the changes."""
     by_line: dict[tuple[Path, int], Mutant] = {}
     for mutant in sorted(pool, key=lambda m: m.rank(seed)):
         line = (mutant.path, mutant.line)
@@ -79,7 +94,12 @@ def draw(pool: list[Mutant], size: int, seed: int) -> list[Mutant]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="mutate", description=__doc__)
-    parser.add_argument("packages", nargs="*", default=PACKAGES, help="packages below the source package; missing ones are skipped")
+    parser.add_argument(
+        "packages",
+        nargs="*",
+        default=PACKAGES,
+        help="packages below the source package; missing ones are skipped",
+    )
     parser.add_argument("--sample", type=int, default=300, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0, help="which mutants")
     parser.add_argument("--module", default="", help="only modules whose dotted name contains this")
@@ -127,23 +147,37 @@ def _table(results: dict[Mutant, str]) -> str:
     """A row for each package, and one for all."""
     packages = dict.fromkeys(m.package for m in results)
     counts = {p: Counter(outcome for m, outcome in results.items() if m.package == p) for p in packages}
-    lines = ["| package | sampled | " + " | ".join(COLUMNS) + " | noticed |", "|---" * (len(COLUMNS) + 3) + "|"]
+    lines = [
+        "| package | sampled | " + " | ".join(COLUMNS) + " | noticed |",
+        "|---" * (len(COLUMNS) + 3) + "|",
+    ]
     for name, count in [*counts.items(), ("all", Counter(results.values()))]:
-        lines.append(f"| {name} | {count.total()} | " + " | ".join(str(count[c]) for c in COLUMNS) + f" | {100 * _noticed(count):.1f} % |")
+        lines.append(
+            f"| {name} | {count.total()} | "
+            + " | ".join(str(count[c]) for c in COLUMNS)
+            + f" | {100 * _noticed(count):.1f} % |"
+        )
     return "\n".join(lines)
 
 
 def _list(results: dict[Mutant, str], outcome: str, faced: dict[Mutant, Selection], root: Path) -> str:
-    """The mutants with this outcome, in the order of files and lines; where the budget cut the tests, that is said."""
+    """The mutants with this outcome, in the order of files and lines; where the budget cut the tests, that is
+    said."""
     found = sorted((m for m in results if results[m] == outcome), key=lambda m: (m.path, m.line))
     lines = [f"{outcome}: {len(found)}"]
     for m in found:
-        cut = f" (budget left out {faced[m].left_out} of {faced[m].covering} tests)" if faced[m].left_out else ""
+        cut = (
+            f" (budget left out {faced[m].left_out} of {faced[m].covering} tests)"
+            if faced[m].left_out
+            else ""
+        )
         lines.append(f"  {_described(m, root)}{cut}")
     return "\n".join(lines)
 
 
-def _as_json(mutant: Mutant, outcome: str, selection: Selection, root: Path, reason: str) -> dict[str, object]:
+def _as_json(
+    mutant: Mutant, outcome: str, selection: Selection, root: Path, reason: str
+) -> dict[str, object]:
     return {
         "outcome": outcome,
         "place": mutant.place,
@@ -160,7 +194,8 @@ def _as_json(mutant: Mutant, outcome: str, selection: Selection, root: Path, rea
 
 
 def _noticed(count: Counter[str]) -> float:
-    """The share of mutants that change something and are killed; a timeout is noticed, a line without tests is not."""
+    """The share of mutants that change something and are killed; a timeout is noticed, a line without tests
+    is not."""
     able = count.total() - count[EQUIVALENT]
     return (count[KILLED] + count[TIMED_OUT]) / able if able else 1.0
 

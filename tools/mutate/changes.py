@@ -29,9 +29,12 @@ SWAPPED_OPERATORS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.IsNot: (ast.Is,),
 }
 NAME_PAIRS = (
-    "min max,amin amax,argmin argmax,minimum maximum,clamp_min clamp_max,cummin cummax,sum mean,floor ceil,any all,sin cos,"
-    "zeros ones,zeros_like ones_like,rand randn,log log1p,exp expm1,sqrt square,abs neg,isfinite isnan,logical_and logical_or,"
-    "min_horizontal max_horizontal,first last,head tail,union intersection,train eval,triu tril,mul add,mul_ add_"
+    "min max,amin amax,argmin argmax,minimum maximum,clamp_min clamp_max,cummin cummax,sum mean,floor "
+    "ceil,any all,sin cos,"
+    "zeros ones,zeros_like ones_like,rand randn,log log1p,exp expm1,sqrt square,abs neg,isfinite "
+    "isnan,logical_and logical_or,"
+    "min_horizontal max_horizontal,first last,head tail,union intersection,train eval,triu tril,mul add,mul_ "
+    "add_"
 )
 SWAPPED_NAMES = {a: b for pair in NAME_PAIRS.split(",") for a, b in (pair.split(), pair.split()[::-1])}
 DROPPED_METHODS = {"abs", "sqrt", "square", "exp", "log", "relu", "sort", "flip", "neg"}
@@ -92,7 +95,8 @@ SWAPPABLE = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)
 class Mutant:
     """One change of one line: where it is, what it says instead, and the source that results.
 
-    ``function`` are the lines of the function around it, (0, 0) if there is none; a default, a field or a constant runs at import, so its line tells no test apart.
+    ``function`` are the lines of the function around it, (0, 0) if there is none; a default, a field or a
+    constant runs at import, so its line tells no test apart.
     """
 
     package: str
@@ -132,7 +136,8 @@ class Mutant:
         return _draw(str(seed), self.place, self.code)
 
     def rank(self, seed: int) -> tuple[str, str]:
-        """A draw of the kind and of the change; it depends on what is changed, not on where the file lies or what stands around it."""
+        """A draw of the kind and of the change; it depends on what is changed, not on where the file lies or
+        what stands around it."""
         kind = (str(seed), self.place, self.code, self.kind)
         return _draw(*kind), _draw(*kind, self.before, self.after)
 
@@ -158,7 +163,9 @@ def mutants(path: Path, module: str, package: str) -> list[Mutant]:
         span = starts[node.lineno - 1] + node.col_offset, starts[end - 1] + (node.end_col_offset or 0)
         before = _flat(source.encode()[slice(*span)].decode())
         said = (edit.kind, before, _flat(edit.text), lines[node.lineno - 1].strip(), source, span, edit.text)
-        found[span, edit.text] = Mutant(package, module, path, place.name, node.lineno, end, place.at_import, place.lines, *said)
+        found[span, edit.text] = Mutant(
+            package, module, path, place.name, node.lineno, end, place.at_import, place.lines, *said
+        )
     return list(found.values())
 
 
@@ -168,7 +175,8 @@ def _draw(*said: str) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a module: the function or class, and whether this part of it runs when the module is imported."""
+    """Where in a module: the function or class, and whether this part of it runs when the module is
+    imported."""
 
     name: str
     node: ast.AST
@@ -177,7 +185,11 @@ class Place:
     @property
     def lines(self) -> tuple[int, int]:
         """First and last line of the function; (0, 0) if there is none."""
-        return (self.node.lineno, self.node.end_lineno or 0) if isinstance(self.node, ast.FunctionDef) else (0, 0)
+        return (
+            (self.node.lineno, self.node.end_lineno or 0)
+            if isinstance(self.node, ast.FunctionDef)
+            else (0, 0)
+        )
 
     def inside(self, node: ast.AST) -> "Place":
         """The place of what stands in ``node``."""
@@ -222,11 +234,17 @@ def _is_silent(node: ast.AST) -> bool:
 
 def _live_children(node: ast.AST) -> Iterator[ast.AST]:
     """Children that compute something: no decorators, annotations, type parameters or bases."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant) and isinstance(node.operand.value, int):
+    if (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.operand, ast.Constant)
+        and isinstance(node.operand.value, int)
+    ):
         return  # a negative number is changed as a whole
     skipped = {"decorator_list", "annotation", "returns", "bases", "type_params"}
     for name, value in ast.iter_fields(node):
-        if name in skipped or (isinstance(node, ast.AnnAssign | ast.Assign) and name in {"target", "targets"}):
+        if name in skipped or (
+            isinstance(node, ast.AnnAssign | ast.Assign) and name in {"target", "targets"}
+        ):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
@@ -278,7 +296,9 @@ def _statement_edits(node: ast.stmt) -> Iterator[Edit]:
 def _arithmetic(node: ast.BinOp) -> Iterator[Edit]:
     if any(isinstance(side, ast.List | ast.JoinedStr) or _is_text(side) for side in (node.left, node.right)):
         return
-    if isinstance(node.op, ast.BitOr) and any(isinstance(side, ast.Dict | ast.Set) for side in (node.left, node.right)):
+    if isinstance(node.op, ast.BitOr) and any(
+        isinstance(side, ast.Dict | ast.Set) for side in (node.left, node.right)
+    ):
         return
     for other in SWAPPED_OPERATORS.get(type(node.op), ()):
         yield _replaced("arithmetic", node, op=other())
@@ -370,7 +390,9 @@ def _is_type(node: ast.expr) -> bool:
         case ast.BinOp(op=ast.BitOr()):
             return _is_type(node.left) and _is_type(node.right)
         case ast.Subscript():
-            return _is_type(node.value) or (isinstance(node.value, ast.Name) and node.value.id in {"list", "dict", "tuple", "type"})
+            return _is_type(node.value) or (
+                isinstance(node.value, ast.Name) and node.value.id in {"list", "dict", "tuple", "type"}
+            )
     return isinstance(node, ast.Constant) and node.value is None
 
 

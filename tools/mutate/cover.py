@@ -1,4 +1,5 @@
-"""Which tests run which lines, measured once for each test file and kept by the content of what it depends on."""
+"""Which tests run which lines, measured once for each test file and kept by the content of what it depends
+on."""
 
 import contextlib
 import hashlib
@@ -18,7 +19,8 @@ Lines = dict[str, dict[str, list[int]]]
 
 @dataclass
 class CoverageMap:
-    """CPU seconds of each test that passes, and for each source file the tests that run each line ("" is its import)."""
+    """CPU seconds of each test that passes, and for each source file the tests that run each line ("" is its
+    import)."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     tests_by_line: dict[str, dict[int, set[str]]] = field(default_factory=dict)
@@ -85,13 +87,21 @@ class Recorder:
 def coverage_map(root: Path, source: Path, cache: Path, jobs: int, tests: list[str]) -> CoverageMap:
     """The map of all test files; only those whose content, helpers or source changed are run again."""
     cache.mkdir(parents=True, exist_ok=True)
-    files = sorted((root / "tests").glob("test_*.py")) if not tests else [root / t for t in tests]
-    shared = _digest([*sorted(source.rglob("*.py")), *(p for p in sorted((root / "tests").glob("*.py")) if not p.name.startswith("test_"))])
+    files = sorted((root / "tests").rglob("test_*.py")) if not tests else [root / t for t in tests]
+    shared = _digest(
+        [
+            *sorted(source.rglob("*.py")),
+            *(p for p in sorted((root / "tests").rglob("*.py")) if not p.name.startswith("test_")),
+        ]
+    )
     kept = {file: cache / f"{file.stem}-{_digest([file], shared)[:16]}.json" for file in files}
     missing = [file for file in files if not kept[file].exists()]
     if missing:
         print(f"coverage: {len(missing)} of {len(files)} test files to run", flush=True)
-    tasks = [Task(file.name, _measuring(file, root, source, kept[file]), cpu_seconds=3600, wall_seconds=7200) for file in missing]
+    tasks = [
+        Task(file.name, _measuring(file, root, source, kept[file]), cpu_seconds=3600, wall_seconds=7200)
+        for file in missing
+    ]
     for task, end in run_all(tasks, jobs, cache / "logs"):
         print(f"  {task.name}: {end.said} after {end.seconds:.0f} s", flush=True)
     result = CoverageMap()

@@ -1,4 +1,5 @@
-"""Work in forked processes that have the heavy libraries already loaded, a few at a time, each with a limit of CPU time."""
+"""Work in forked processes that have the heavy libraries already loaded, a few at a time, each with a limit
+of CPU time."""
 
 import gc
 import os
@@ -48,7 +49,9 @@ class End:
     @property
     def said(self) -> str:
         """In words."""
-        return "timed out" if self.timed_out else f"signal {self.signal}" if self.signal else f"exit {self.code}"
+        return (
+            "timed out" if self.timed_out else f"signal {self.signal}" if self.signal else f"exit {self.code}"
+        )
 
 
 @dataclass(frozen=True)

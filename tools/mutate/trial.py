@@ -1,4 +1,5 @@
-"""One mutant against the tests that run its line: in a process of its own, with the changed source in the place of the file's."""
+"""One mutant against the tests that run its line: in a process of its own, with the changed source in the
+place of the file's."""
 
 import importlib.machinery
 import os
@@ -17,13 +18,15 @@ from processes import End, Task
 
 KILLED, TIMED_OUT, SURVIVED, NOT_COVERED = "killed", "timed out", "survived", "not covered"
 NO_TESTS_RAN = 5
-# The limit is CPU time: five times what the tests need without the mutant, and a floor for imports and fixtures.
+# The limit is CPU time: five times what the tests need without the mutant, and a floor for imports and
+# fixtures.
 PATIENCE, FLOOR = 5.0, 40.0
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The tests a mutant faces, fastest first, and how many of those that run its line the budget left out."""
+    """The tests a mutant faces, fastest first, and how many of those that run its line the budget left
+    out."""
 
     tests: tuple[str, ...]
     covering: int
@@ -32,7 +35,8 @@ class Selection:
 
 
 def select(mutant: Mutant, root: Path, coverage: CoverageMap, budget: float) -> Selection:
-    """The tests that run the line, then the others of their files (they may share what a fixture or a cache has run)."""
+    """The tests that run the line, then the others of their files (they may share what a fixture or a cache
+    has run)."""
     covering = _covering(mutant, os.path.relpath(mutant.path, root), coverage)
     neighbours = coverage.of_files({test.partition("::")[0] for test in covering}) - covering
     chosen, spent = _within(covering, coverage.seconds, budget)
@@ -41,7 +45,8 @@ def select(mutant: Mutant, root: Path, coverage: CoverageMap, budget: float) -> 
 
 
 def _covering(mutant: Mutant, path: str, coverage: CoverageMap) -> set[str]:
-    """Who runs the line. For one that runs at import: who runs its function, if it is a default; else who runs anything of the module, or imports it."""
+    """Who runs the line. For one that runs at import: who runs its function, if it is a default; else who
+    runs anything of the module, or imports it."""
     if not mutant.runs_at_import:
         return coverage.covering(path, mutant.line, mutant.end_line)
     in_function = coverage.covering(path, *mutant.function)
@@ -85,10 +90,14 @@ def _facing(mutant: Mutant, tests: Sequence[str], root: Path) -> Callable[[], in
 
 
 def _stages(tests: Sequence[str]) -> list[list[str]]:
-    """First the file with the most of these tests, which is likely the one about this module; then all others. Most mutants never see the imports of those."""
+    """First the file with the most of these tests, which is likely the one about this module; then all
+    others. Most mutants never see the imports of those."""
     files = Counter(test.partition("::")[0] for test in tests)
     main = files.most_common(1)[0][0] + "::"
-    stages = [test for test in tests if test.startswith(main)], [test for test in tests if not test.startswith(main)]
+    stages = (
+        [test for test in tests if test.startswith(main)],
+        [test for test in tests if not test.startswith(main)],
+    )
     return [stage for stage in stages if stage]
 
 
@@ -98,7 +107,8 @@ def _run(tests: Sequence[str]) -> int:
 
 
 class Only:
-    """A pytest plug-in that keeps these tests, in this order. (Names on the command line fail on some parameters' ids.)"""
+    """A pytest plug-in that keeps these tests, in this order. (Names on the command line fail on some
+    parameters' ids.)"""
 
     def __init__(self, tests: Sequence[str]) -> None:
         self.order = {test: i for i, test in enumerate(tests)}
@@ -106,7 +116,9 @@ class Only:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Select and sort."""
-        items[:] = sorted((item for item in items if item.nodeid in self.order), key=lambda item: self.order[item.nodeid])
+        items[:] = sorted(
+            (item for item in items if item.nodeid in self.order), key=lambda item: self.order[item.nodeid]
+        )
 
 
 class ChangedModule(importlib.machinery.SourceFileLoader):
@@ -116,7 +128,9 @@ class ChangedModule(importlib.machinery.SourceFileLoader):
         super().__init__(name, str(path))
         self.source = source
 
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: object = None, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
         """Only this one."""
         if fullname != self.name:
             return None

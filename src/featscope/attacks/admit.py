@@ -62,7 +62,11 @@ def _labels(y: Tensor) -> Tensor:
 
 
 def _images(x: Tensor) -> None:
-    remedy = "use x.float() / 255" if not x.is_floating_point() else "use x.float(); a network of half precision is cast inside"
+    remedy = (
+        "use x.float() / 255"
+        if not x.is_floating_point()
+        else "use x.float(); a network of half precision is cast inside"
+    )
     require(x.dtype in (torch.float32, torch.float64), "images must be float32 or float64", _type(x), remedy)
     require(
         bool(torch.isfinite(x).all()),
@@ -80,7 +84,11 @@ def _in_precision(model: Model, x: Tensor) -> Model:
     """A network of half precision takes the images cast; its own type otherwise."""
     if not isinstance(model, nn.Module):
         return model
-    types = {p.dtype for p in model.parameters() if not isinstance(p, nn.UninitializedParameter) and p.is_floating_point()}
+    types = {
+        p.dtype
+        for p in model.parameters()
+        if not isinstance(p, nn.UninitializedParameter) and p.is_floating_point()
+    }
     if len(types) == 1 and next(iter(types)) != x.dtype:
         return Cast(model, next(iter(types)))
     return model
@@ -97,7 +105,9 @@ def _first_outputs(model: Model, x: Tensor) -> Tensor:
         except Exception as error:
             first = (str(error).strip().splitlines() or [""])[0][:160]
             remedy = f"call it once by hand on {_type(x)} of shape {tuple(x.shape)}"
-            raise BadInput("the network fails on the images", f"{type(error).__name__}: {first}", remedy) from error
+            raise BadInput(
+                "the network fails on the images", f"{type(error).__name__}: {first}", remedy
+            ) from error
     require(
         torch.equal(given, x),
         "a network must not change its input",
@@ -107,7 +117,9 @@ def _first_outputs(model: Model, x: Tensor) -> Tensor:
     if not isinstance(outputs, Tensor):
         key = next(iter(outputs), 0) if isinstance(outputs, Mapping) else 0
         remedy = f"wrap it: featscope.nets.adapters.Picked(network, {key!r})"
-        raise BadInput("a network must return one tensor of logits", f"it returns a {type(outputs).__name__}", remedy)
+        raise BadInput(
+            "a network must return one tensor of logits", f"it returns a {type(outputs).__name__}", remedy
+        )
     if outputs.shape in ((len(x),), (len(x), 1)):
         remedy = "wrap it: featscope.nets.adapters.OneLogit(network) has the logits (0, f)"
         raise BadInput(

@@ -36,7 +36,9 @@ Keep = Callable[[Tensor, Tensor], Tensor | None]
 Score = Callable[[Tensor, Tensor], Tensor]
 
 
-def ascend(look: Look, move: Move, delta: Tensor, steps: int, keep: Keep | None, x: Tensor, *labels: Tensor) -> Tensor:
+def ascend(
+    look: Look, move: Move, delta: Tensor, steps: int, keep: Keep | None, x: Tensor, *labels: Tensor
+) -> Tensor:
     """Move ``delta`` ``steps`` times and return where it ends; ``keep`` is shown every point on the way.
 
     The first and the last point are shown, too. Who does not go on leaves the batch.

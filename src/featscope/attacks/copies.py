@@ -63,8 +63,12 @@ def recount(network: Model, found: Fallen, x: Tensor, y: Tensor, batch: int = 50
     decide at a tie.
     """
     with in_mode(network, "eval"):
-        pieces = zip(torch.split(x, batch), torch.split(found.delta, batch), torch.split(y, batch), strict=True)
-        right = [torch.stack([margin(network(a), c) > 0, margin(network(a + d), c) > 0]) for a, d, c in pieces]
+        pieces = zip(
+            torch.split(x, batch), torch.split(found.delta, batch), torch.split(y, batch), strict=True
+        )
+        right = [
+            torch.stack([margin(network(a), c) > 0, margin(network(a + d), c) > 0]) for a, d, c in pieces
+        ]
     clean, still = torch.cat(right, 1).cpu()
     fooled = torch.isfinite(found.fooled_at)
     differs = clean & ((fooled & still) | (found.fooled_at == 0))
@@ -73,10 +77,14 @@ def recount(network: Model, found: Fallen, x: Tensor, y: Tensor, batch: int = 50
         kept = torch.where(differs, torch.inf, radius)
         return torch.where(clean, kept, 0.0)
 
-    return Fallen(judged(found.fooled_at), found.delta, {name: judged(r) for name, r in found.after.items()}), differs
+    return Fallen(
+        judged(found.fooled_at), found.delta, {name: judged(r) for name, r in found.after.items()}
+    ), differs
 
 
-def search(network: Model, copy: Model, x: Tensor, y: Tensor, look: Look, probe: Look | None = None) -> tuple[Fallen, list[str]]:
+def search(
+    network: Model, copy: Model, x: Tensor, y: Tensor, look: Look, probe: Look | None = None
+) -> tuple[Fallen, list[str]]:
     """Search on the copy and settle on the network; ``probe`` is the search of the sample, if another."""
     everyone = torch.arange(len(y), device=x.device)
     if copy is network:
@@ -98,7 +106,9 @@ def search(network: Model, copy: Model, x: Tensor, y: Tensor, look: Look, probe:
     return found, [DROPPED]
 
 
-def hidden(network: Model, copy: Model, x: Tensor, y: Tensor, fooled_at: Tensor, look: Look) -> tuple[tuple[Tensor, Fallen], bool]:
+def hidden(
+    network: Model, copy: Model, x: Tensor, y: Tensor, fooled_at: Tensor, look: Look
+) -> tuple[tuple[Tensor, Fallen], bool]:
     """A sample of the examples that fell last, searched on the network: what was found, and whether the same
     search on the copy finds less.
     """

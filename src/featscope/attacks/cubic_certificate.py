@@ -1,6 +1,7 @@
 """A certified lower bound for cubic networks (CGRO's (M)) under ℓ2 perturbations.
 
-Let t_jr = y⟨w_r, X[j]⟩ and a_jr = y⟨w_r, ξ_j⟩ for a perturbation with ‖ξ‖₂ ≤ ρ, so that y·f(X + ξ) = Σ_jr (t_jr + a_jr)³. Two facts bound the a's:
+Let t_jr = y⟨w_r, X[j]⟩ and a_jr = y⟨w_r, ξ_j⟩ for a perturbation with ‖ξ‖₂ ≤ ρ, so that y·f(X + ξ) = Σ_jr
+(t_jr + a_jr)³. Two facts bound the a's:
 |a_jr| ≤ ‖w_r‖ρ, and with C the matrix of the weights' cosines and κ = λ_max(C),
 
     Σ_jr a_jr² / (‖w_r‖² κ) ≤ ρ²,          since diag(1/(‖w_r‖²κ)) ⪯ (WWᵀ)⁻¹ on the range of W.
@@ -9,7 +10,8 @@ For every multiplier μ ≥ 0 weak duality then gives
 
     y·f(X + ξ) ≥ Σ_jr min_{|a| ≤ ‖w_r‖ρ} [(t_jr + a)³ + μ a²/(‖w_r‖²κ)] − μρ²
 
-whose one-dimensional minima are in closed form. The largest of these bounds over a fixed set of μ is returned. Unlike a bound by Taylor
+whose one-dimensional minima are in closed form. The largest of these bounds over a fixed set of μ is
+returned. Unlike a bound by Taylor
 coefficients it keeps the helpful curvature of a large t³.
 """
 

@@ -69,7 +69,9 @@ def robust_curve(
     with in_mode(model, "eval"):
         for first in range(0, len(y), batch):
             part = slice(first, first + batch)
-            search = _Search(model, x[part], y[part], threat, _positive(radii), rng, fooled_at[part], delta[part])
+            search = _Search(
+                model, x[part], y[part], threat, _positive(radii), rng, fooled_at[part], delta[part]
+            )
             search.bisect(search.begin(), attack)
     return count(radii, Fallen(fooled_at, delta))
 
@@ -168,7 +170,9 @@ class _Search:
         middle = (low + high) // 2
         radius = self.radii[middle]
         here, x, y = self.threat.with_radius(radius), self.x[left], self.y[left]
-        found, fooled = tried(self.model, x, y, here, attack(self.model, x, y, here, self.rng, start * (radius / size)))
+        found, fooled = tried(
+            self.model, x, y, here, attack(self.model, x, y, here, self.rng, start * (radius / size))
+        )
         # What is kept for an example is the last success, or the last try if there is none: then it was at
         # the largest radius.
         new = fooled | torch.isinf(self.fooled_at[left.cpu()]).to(fooled.device)

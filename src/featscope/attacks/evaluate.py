@@ -44,7 +44,9 @@ def tried(model: Model, x: Tensor, y: Tensor, threat: Threat, delta: Tensor) -> 
 
 
 @torch.no_grad()
-def evaluate(model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack], rng: torch.Generator) -> Evaluation:
+def evaluate(
+    model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack], rng: torch.Generator
+) -> Evaluation:
     """Attack the examples that are still robust with each attack in turn.
 
     A tie counts as wrong: an example is correct only if F_y > F_j for every other class j. ``by`` gives the

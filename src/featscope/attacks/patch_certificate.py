@@ -1,8 +1,11 @@
 """Certified lower bounds on the margin of the patch network over a threat.
 
-The network is a sum over patches, so each patch is bounded by itself: over δ_p in the ball, ⟨w, x_p + δ_p⟩ stays within z ± ε‖w‖_*. The interval
-bound takes each neuron at its worst end. The linear bound uses that σ̃ is convex: any tangent bounds F_y from below and the
-chord bounds F_j from above, which leaves a linear function of δ_p, whose minimum is exact. The tangents' points are improved by ascent.
+The network is a sum over patches, so each patch is bounded by itself: over δ_p in the ball, ⟨w, x_p + δ_p⟩
+stays within z ± ε‖w‖_*. The interval
+bound takes each neuron at its worst end. The linear bound uses that σ̃ is convex: any tangent bounds F_y from
+below and the
+chord bounds F_j from above, which leaves a linear function of δ_p, whose minimum is exact. The tangents'
+points are improved by ascent.
 """
 
 from __future__ import annotations
@@ -16,21 +19,28 @@ from featscope.attacks.threat import Threat
 from featscope.nets.activations import smoothed_relu, smoothed_relu_slope
 from featscope.nets.patch_cnn import PatchNet
 
-#: A bound counts as positive only beyond this share of the outputs' size, which covers the rounding of float64 sums.
+#: A bound counts as positive only beyond this share of the outputs' size, which covers the rounding of
+#: float64 sums.
 ROUNDING = 1e-9
 
 
 class Bounds(NamedTuple):
-    """Lower bounds on min over the threat of F_y − max_j F_j, (N): by intervals, and by the better of both for each patch."""
+    """Lower bounds on min over the threat of F_y − max_j F_j, (N): by intervals, and by the better of both
+    for each patch."""
 
     interval: Tensor
     linear: Tensor
 
 
 def _pieces(net: PatchNet, x: Tensor, threat: Threat) -> tuple[Tensor, Tensor, Tensor]:
-    """Pre-activations (N, P, k, m), masked weights (P or 1, k, m, d) and the reach ε‖w‖_* of each neuron (P or 1, k, m)."""
+    """Pre-activations (N, P, k, m), masked weights (P or 1, k, m, d) and the reach ε‖w‖_* of each neuron (P
+    or 1, k, m)."""
     by_patch = threat.support is not None and threat.support.dim() > 1
-    w = net.w * threat.support.to(net.w)[:, None, None, :] if threat.support is not None and by_patch else threat.restrict(net.w[None])
+    w = (
+        net.w * threat.support.to(net.w)[:, None, None, :]
+        if threat.support is not None and by_patch
+        else threat.restrict(net.w[None])
+    )
     z = net.preactivations(x).view(*x.shape[:2], *net.w.shape[:2])
     return z, w, threat.eps * threat.ball.dual_norm(w)
 
@@ -42,7 +52,8 @@ def _take(t: Tensor, label: Tensor) -> Tensor:
 
 
 def certify(net: PatchNet, x: Tensor, y: Tensor, threat: Threat, steps: int = 12) -> Bounds:
-    """Bound the smallest margin over the threat from below for each point; valid for any ℓp and any support (x is (N, P, d)).
+    """Bound the smallest margin over the threat from below for each point; valid for any ℓp and any support
+    (x is (N, P, d)).
 
     The bounds are computed in float64 whatever the network's type.
     """
@@ -55,9 +66,13 @@ def certify(net: PatchNet, x: Tensor, y: Tensor, threat: Threat, steps: int = 12
         other = (y + shift) % net.classes
         low_y, high_y = _take(low, y), _take(high, y)
         low_j, high_j = _take(low, other), _take(high, other)
-        interval = smoothed_relu(low_y, net.q, net.rho).sum(-1) - smoothed_relu(high_j, net.q, net.rho).sum(-1)
+        interval = smoothed_relu(low_y, net.q, net.rho).sum(-1) - smoothed_relu(high_j, net.q, net.rho).sum(
+            -1
+        )
         chords = _chords(net, low_j, high_j, _take(z, other))
-        linear = _best_tangent(net, threat, _take(z, y), low_y, high_y, _take(w[None], y), chords, _take(w[None], other), steps)
+        linear = _best_tangent(
+            net, threat, _take(z, y), low_y, high_y, _take(w[None], y), chords, _take(w[None], other), steps
+        )
         worst_interval = torch.minimum(worst_interval, interval.sum(-1))
         worst_linear = torch.minimum(worst_linear, torch.maximum(interval, linear).sum(-1))
     return Bounds(worst_interval, worst_linear)
@@ -85,11 +100,19 @@ def _best_tangent(
 ) -> Tensor:
     """The best of the linear bounds over the tangents' points, for each patch (N, P)."""
     slope_j, value_j = chords
-    fixed = torch.einsum("npr,nqrd->npd", slope_j, w_j) if w_j.shape[1] == 1 else torch.einsum("npr,nprd->npd", slope_j, w_j)
+    fixed = (
+        torch.einsum("npr,nqrd->npd", slope_j, w_j)
+        if w_j.shape[1] == 1
+        else torch.einsum("npr,nprd->npd", slope_j, w_j)
+    )
 
     def bound(point: Tensor) -> Tensor:
         slope = smoothed_relu_slope(point, net.q, net.rho)
-        moved = torch.einsum("npr,nqrd->npd", slope, w_y) if w_y.shape[1] == 1 else torch.einsum("npr,nprd->npd", slope, w_y)
+        moved = (
+            torch.einsum("npr,nqrd->npd", slope, w_y)
+            if w_y.shape[1] == 1
+            else torch.einsum("npr,nprd->npd", slope, w_y)
+        )
         value = (smoothed_relu(point, net.q, net.rho) + slope * (z - point)).sum(-1)
         return value - value_j.sum(-1) - threat.eps * threat.ball.dual_norm(moved - fixed)
 

@@ -1,4 +1,5 @@
-"""The perturbation of AT Theorem 4.3, which looks at no model: −β_p v_y + ε v_{y'} on the non-robust patches, 0 on the others."""
+"""The perturbation of AT Theorem 4.3, which looks at no model: −β_p v_y + ε v_{y'} on the non-robust patches,
+0 on the others."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from featscope.laws.patches import PatchBatch, PatchLaw
 def model_free(law: PatchLaw, batch: PatchBatch, eps: float, rng: torch.Generator) -> Tensor:
     """Δ(X, y), with y' uniform over the other classes; it is in the ℓ∞ ball only if ε ≥ β_p."""
     top = float(batch.amplitude[~batch.robust].max()) if bool((~batch.robust).any()) else 0.0
-    require(eps >= top, "the model-free perturbation removes β_p v_y, so eps must be at least β", f"eps={eps}, β={top}", "raise eps")
+    require(
+        eps >= top,
+        "the model-free perturbation removes β_p v_y, so eps must be at least β",
+        f"eps={eps}, β={top}",
+        "raise eps",
+    )
     shift = torch.randint(1, law.k, batch.y.shape, generator=rng)
     other = (batch.y + shift) % law.k
     _, v = law.features(batch.x.dtype)
@@ -21,8 +27,14 @@ def model_free(law: PatchLaw, batch: PatchBatch, eps: float, rng: torch.Generato
 
 
 def write_robust(law: PatchLaw, batch: PatchBatch, eps: float, rng: torch.Generator) -> Tensor:
-    """The perturbation that refutes Prop. 3.2 over the whole ball: −ε u_y + ε u_{y'} on every patch (axis features: ‖Δ‖∞ = ε)."""
-    require(law.frame == "axes", "ℓ∞ perturbations of features need features along the axes", f"frame={law.frame}", "use axes")
+    """The perturbation that refutes Prop. 3.2 over the whole ball: −ε u_y + ε u_{y'} on every patch (axis
+    features: ‖Δ‖∞ = ε)."""
+    require(
+        law.frame == "axes",
+        "ℓ∞ perturbations of features need features along the axes",
+        f"frame={law.frame}",
+        "use axes",
+    )
     shift = torch.randint(1, law.k, batch.y.shape, generator=rng)
     other = (batch.y + shift) % law.k
     u, _ = law.features(batch.x.dtype)

@@ -1,6 +1,8 @@
-"""AT's training attack (§2.5): one ascent step X̃ = X + Clip(η̃ ∇_X L) on a margin loss, with the three readings of Clip.
+"""AT's training attack (§2.5): one ascent step X̃ = X + Clip(η̃ ∇_X L) on a margin loss, with the three
+readings of Clip.
 
-It is not a threat: Δ = 0 need not be among what it tries, so robustness against it means being right at X *and* at X̃.
+It is not a threat: Δ = 0 need not be among what it tries, so robustness against it means being right at X
+*and* at X̃.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ Clip = Literal["coordinate", "patch", "coefficient"]
 class Ascent(Value):
     """One step of size ``step_size`` (η̃) on ``objective``, clipped to radius ``eps``.
 
-    `coordinate` clamps every coordinate to [−ε, ε]; `patch` rescales each patch by max(1, ‖z_p‖/ε); `coefficient` clips the coefficients of
+    `coordinate` clamps every coordinate to [−ε, ε]; `patch` rescales each patch by max(1, ‖z_p‖/ε);
+    `coefficient` clips the coefficients of
     the features and of the initial directions one by one, as Lemma D.17 writes it (one-sided: −min{ε, ·}).
     """
 
@@ -37,7 +40,9 @@ class Ascent(Value):
         require_at_least("step_size", self.step_size, 0.0)
         require_at_least("eps", self.eps, 0.0)
         plain = self.norm == "Linf" or self.clip == "patch"
-        require(plain, f"the {self.clip} clip is defined for Linf only", f"norm={self.norm}", "use clip=patch")
+        require(
+            plain, f"the {self.clip} clip is defined for Linf only", f"norm={self.norm}", "use clip=patch"
+        )
         ball(self.norm, self.eps)
 
     @property
@@ -61,7 +66,11 @@ class Ascent(Value):
         if self.clip == "coordinate":
             return z.clamp_(-self.eps, self.eps)
         if directions is None:
-            raise BadInput("the coefficient clip needs its directions", "directions=None", "pass Directions(features, w0)")
+            raise BadInput(
+                "the coefficient clip needs its directions",
+                "directions=None",
+                "pass Directions(features, w0)",
+            )
         return directions.combine(-(-directions.coefficients(z)).clamp(max=self.eps))
 
 
@@ -81,7 +90,8 @@ class Directions:
         self._dual = torch.linalg.pinv(rest)
 
     def coefficients(self, z: Tensor) -> Tensor:
-        """The coefficients of the patches of z (…, N, P, d) along features and initial directions, (…, N, P, 2k + km)."""
+        """The coefficients of the patches of z (…, N, P, d) along features and initial directions, (…, N, P,
+        2k + km)."""
         along = z @ self.features.mT
         dual = self._dual if self._dual.dim() == 2 else self._dual[:, None]
         return torch.cat([along, (z - along @ self.features) @ dual], -1)
@@ -94,5 +104,6 @@ class Directions:
 
 
 def right_at_both(net: PatchNet, x: Tensor, delta: Tensor, y: Tensor) -> Tensor:
-    """Whether each point is classified correctly at X and at X + Δ (the `training-attack` reading; a tie is wrong)."""
+    """Whether each point is classified correctly at X and at X + Δ (the `training-attack` reading; a tie is
+    wrong)."""
     return (margin(net(x), y) > 0) & (margin(net(x + delta), y) > 0)

@@ -87,12 +87,16 @@ class PGD:
         require_at_least("restarts", self.restarts, 1)
         loss(self.objective)
         plain = self.goal is None or not (self.every_target or self.stop_early)
-        require(plain, "a goal of one's own goes without every_target and stop_early", "both given", "drop one")
+        require(
+            plain, "a goal of one's own goes without every_target and stop_early", "both given", "drop one"
+        )
 
     @property
     def name(self) -> str:
         """For example pgd20-margin."""
-        return f"pgd{self.steps}-{self.goal.name if self.goal else self.objective}" + ("-targets" if self.every_target else "")
+        return f"pgd{self.steps}-{self.goal.name if self.goal else self.objective}" + (
+            "-targets" if self.every_target else ""
+        )
 
     def __call__(
         self,
@@ -107,7 +111,9 @@ class PGD:
         first.
         """
         alone, shape = y.dim() == 1 or not self.stop_early, tuple(y.shape)
-        require(alone, "stop_early works on one batch of examples", f"labels of shape {shape}", "drop stop_early")
+        require(
+            alone, "stop_early works on one batch of examples", f"labels of shape {shape}", "drop stop_early"
+        )
         with kept(model), torch.no_grad():
             known = self._known(model, x, y, start)
             best = (UntilFooled if self.stop_early else Highest)(torch.zeros_like(x), known)

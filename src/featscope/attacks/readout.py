@@ -28,7 +28,9 @@ class ReadOut(nn.Module):
 
     def __init__(self, net: nn.Module, groups: Grouping, decision: Decision = "sum") -> None:
         super().__init__()
-        require(decision in ("sum", "largest"), "a read-out is sum or largest", f"decision={decision}", "use sum")
+        require(
+            decision in ("sum", "largest"), "a read-out is sum or largest", f"decision={decision}", "use sum"
+        )
         top, classes = (
             max(c for part in groups.parts for c in part),
             getattr(getattr(net, "head", None), "out_features", None),
@@ -45,7 +47,9 @@ class ReadOut(nn.Module):
     def scores(self, outputs: Tensor) -> Tensor:
         """Group scores (N, groups) of the network's outputs (N, classes)."""
         parts = [outputs[..., list(part)] for part in self.groups.parts]
-        return torch.stack([part.logsumexp(-1) if self.decision == "sum" else part.amax(-1) for part in parts], -1)
+        return torch.stack(
+            [part.logsumexp(-1) if self.decision == "sum" else part.amax(-1) for part in parts], -1
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Group scores, to be used as the logits of the coarse labels."""

@@ -4,10 +4,14 @@ Take a point of class s with cluster c. Outputs are not negative, so the read-ou
 
     Σ_{j ∉ J_s} e^{F_j(x+δ)} ≥ e^{F_c(x+δ)} + |J_s| − 1.
 
-With one neuron a class F_j = ReLU(z_j), and ‖δ‖² ≥ (1/κ) Σ_i (⟨w_i, δ⟩/‖w_i‖)², κ the largest eigenvalue of the Gram matrix of the unit
-weights of c and of the rivals: moving z_i by t costs at least t²/(κ‖w_i‖²). How far a budget of squared norm can push the two sides
-apart is then a knapsack. Budgets are cut into bins; each share is rounded up to whole bins, and the rounding is paid for, so the bound
-is rigorous and approaches the knapsack's optimum as the bins shrink. For nearly orthogonal weights κ is close to 1 and the bound is tight.
+With one neuron a class F_j = ReLU(z_j), and ‖δ‖² ≥ (1/κ) Σ_i (⟨w_i, δ⟩/‖w_i‖)², κ the largest eigenvalue of
+the Gram matrix of the unit
+weights of c and of the rivals: moving z_i by t costs at least t²/(κ‖w_i‖²). How far a budget of squared norm
+can push the two sides
+apart is then a knapsack. Budgets are cut into bins; each share is rounded up to whole bins, and the rounding
+is paid for, so the bound
+is rigorous and approaches the knapsack's optimum as the bins shrink. For nearly orthogonal weights κ is close
+to 1 and the bound is tight.
 """
 
 from __future__ import annotations
@@ -22,8 +26,11 @@ from featscope.nets.multiclass import MultiClass
 BINS = 600
 
 
-def certified_radii(net: MultiClass, signs: Tensor, x: Tensor, y: Tensor, cluster: Tensor, above: Tensor, bins: int = BINS) -> Tensor:
-    """A radius below which no perturbation flips the read-out; 0 where it is wrong. Searched below ``above``, an attacked radius."""
+def certified_radii(
+    net: MultiClass, signs: Tensor, x: Tensor, y: Tensor, cluster: Tensor, above: Tensor, bins: int = BINS
+) -> Tensor:
+    """A radius below which no perturbation flips the read-out; 0 where it is wrong. Searched below ``above``,
+    an attacked radius."""
     lower = torch.zeros_like(above)
     outputs = multiclass.logits(net, x)
     margin = y * multiclass.readout(outputs, signs)
@@ -36,7 +43,8 @@ def certified_radii(net: MultiClass, signs: Tensor, x: Tensor, y: Tensor, cluste
         own = y[picked] == signs[c]
         if own.any():
             lower[picked[own]] = _knapsack(net.w, signs, c, z[picked[own]], above[picked[own]], bins)
-        # The inequality above needs c ∈ J_s. A label that differs from its cluster's class never occurs in the law.
+        # The inequality above needs c ∈ J_s. A label that differs from its cluster's class never occurs in
+        # the law.
         lower[picked[~own]] = by_slope[picked[~own]]
     return lower
 
@@ -75,7 +83,9 @@ def _max_plus(left: Tensor, right: Tensor) -> Tensor:
 def _by_slope(net: MultiClass, signs: Tensor, margin: Tensor) -> Tensor:
     """The margin over the largest slope; a read-out that is constant never flips."""
     slope = _lipschitz(net, signs)
-    bound: Tensor = margin.clamp(min=0) / slope if slope > 0 else torch.where(margin > 0, torch.inf, 0.0).to(margin)
+    bound: Tensor = (
+        margin.clamp(min=0) / slope if slope > 0 else torch.where(margin > 0, torch.inf, 0.0).to(margin)
+    )
     return bound
 
 

@@ -79,19 +79,27 @@ class Square:
         """Vertical stripes of random signs, one for each column and channel."""
         n, channels, _, width = x.shape
         signs = _signs((n, channels, 1, width), rng).to(x).expand_as(x)
-        scale = threat.eps if math.isinf(threat.ball.p) else threat.eps / threat.ball.norm(signs.flatten(1)).view(-1, 1, 1, 1)
+        scale = (
+            threat.eps
+            if math.isinf(threat.ball.p)
+            else threat.eps / threat.ball.norm(signs.flatten(1)).view(-1, 1, 1, 1)
+        )
         return threat.project(signs * scale, x)
 
     def _propose(self, delta: Tensor, x: Tensor, threat: Threat, query: int, rng: torch.Generator) -> Tensor:
         n, channels, height, width = x.shape
         side = self.side(query, height, width)
-        inside = _window(n, height, side, rng)[:, None, :, None] & _window(n, width, side, rng)[:, None, None, :]
+        inside = (
+            _window(n, height, side, rng)[:, None, :, None] & _window(n, width, side, rng)[:, None, None, :]
+        )
         inside = inside.to(x.device)
         signs = _signs((n, channels, 1, 1), rng).to(x)
         if math.isinf(threat.ball.p):
             return threat.project(torch.where(inside, threat.eps * signs, delta), x)
         bump = inside * signs
-        return threat.project(delta + threat.eps * bump / threat.ball.norm(bump.flatten(1)).view(-1, 1, 1, 1), x)
+        return threat.project(
+            delta + threat.eps * bump / threat.ball.norm(bump.flatten(1)).view(-1, 1, 1, 1), x
+        )
 
 
 def _signs(shape: tuple[int, ...], rng: torch.Generator) -> Tensor:

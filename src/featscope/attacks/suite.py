@@ -69,13 +69,18 @@ class Assessment:
         return not self.warnings
 
 
-def preflight(model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack] = ()) -> list[str]:
+def preflight(
+    model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Sequence[Attack] = ()
+) -> list[str]:
     """What can be seen before any attack: odd inputs, a network in training or random, gradients that vanish
     for the objectives of the attacks.
     """
     warnings = []
     if threat.bounds is None and (float(x.min()) < 0 or float(x.max()) > 1):
-        warnings.append(f"inputs reach from {float(x.min()):.3g} to {float(x.max()):.3g}, outside [0, 1], and the threat has no bounds")
+        warnings.append(
+            f"inputs reach from {float(x.min()):.3g} to {float(x.max()):.3g}, outside [0, 1], and the threat "
+            "has no bounds"
+        )
     if isinstance(model, nn.Module) and any(part.training for part in model.modules()):
         warnings.append("the network is in training mode; it is evaluated in evaluation mode")
     with in_mode(model, "eval"), torch.no_grad():
@@ -91,7 +96,9 @@ def preflight(model: Model, x: Tensor, y: Tensor, threat: Threat, attacks: Seque
             gradient = pull(loss(name).grad(outputs, y)).flatten(1)
             still = float((gradient.abs().amax(-1) == 0).double().mean())
             if still > ZERO_GRADIENT:
-                warnings.append(f"the gradient of the {name} is zero at {still:.0%} of the examples: it may be masked")
+                warnings.append(
+                    f"the gradient of the {name} is zero at {still:.0%} of the examples: it may be masked"
+                )
     return warnings
 
 
@@ -194,7 +201,9 @@ def _look(
             for number, part in enumerate(torch.split(chosen, batch))
         ]
         after = {attack.name: torch.cat([part.after[attack.name] for part in parts]) for attack in attacks}
-        return Fallen(torch.cat([part.fooled_at for part in parts]), torch.cat([part.delta for part in parts]), after)
+        return Fallen(
+            torch.cat([part.fooled_at for part in parts]), torch.cat([part.delta for part in parts]), after
+        )
 
     return look
 
@@ -211,10 +220,15 @@ def _afterwards(
 ) -> list[str]:
     """Signs of masked gradients: a search without gradients finds more, or a larger radius fools fewer."""
     warnings = []
-    for (before, attack), after in zip(itertools.pairwise(attacks), list(found.by.values())[1:], strict=False):
+    for (before, attack), after in zip(
+        itertools.pairwise(attacks), list(found.by.values())[1:], strict=False
+    ):
         gain = max(a - b for a, b in zip(found.by[before.name], after, strict=True))
         if isinstance(attack, Square) and gain > BLACK_BOX:
-            warnings.append(f"{attack.name} needs no gradient and fools another {gain:.1%} of the examples: gradients may be masked")
+            warnings.append(
+                f"{attack.name} needs no gradient and fools another {gain:.1%} of the examples: gradients "
+                "may be masked"
+            )
     widest = found.radii[-1]
     fooled = ((found.fooled_at > 0) & (found.fooled_at <= widest)).nonzero()[:, 0][:sample].to(x.device)
     if len(fooled) and attacks and not isinstance(attacks[0], Square):
@@ -230,5 +244,7 @@ def _afterwards(
             for factor in (1, 2)
         )
         if wider.accuracy > here.accuracy:
-            warnings.append(f"{attacks[0].name} fools fewer examples at twice the radius: it does not search well")
+            warnings.append(
+                f"{attacks[0].name} fools fewer examples at twice the radius: it does not search well"
+            )
     return warnings

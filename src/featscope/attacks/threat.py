@@ -125,7 +125,9 @@ class Threat:
         rounding = slack * math.ulp(1.0)
         if self.bounds is not None:
             low, high = self.bounds
-            rounding += torch.finfo(delta.dtype).eps * max(abs(low), abs(high)) * flat.shape[-1] ** (1 / self.ball.p)
+            rounding += (
+                torch.finfo(delta.dtype).eps * max(abs(low), abs(high)) * flat.shape[-1] ** (1 / self.ball.p)
+            )
         within = self.ball.norm(flat) <= self.eps * (1 + slack) + rounding
         within &= self._flat(delta - self.restrict(delta)).abs().amax(-1) <= slack
         if self.bounds is not None:
@@ -179,4 +181,6 @@ class Threat:
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))
+    return len(shape) <= len(to) and all(
+        a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False)
+    )

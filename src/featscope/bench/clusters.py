@@ -1,4 +1,5 @@
-"""Speed of the cluster model: training against the plain autograd loop, dimension against dimension, exact radii against attacks."""
+"""Speed of the cluster model: training against the plain autograd loop, dimension against dimension, exact
+radii against attacks."""
 
 from __future__ import annotations
 
@@ -50,10 +51,20 @@ def plain_loop(d: int) -> Tensor:
 def measure() -> Iterator[Ratio]:
     """All ratios of the cluster model."""
     yield compare(
-        "paper run, compact copy", lambda: trained(3072, True), "plain autograd loop", lambda: plain_loop(3072), rounds=5, repeats=1
+        "paper run, compact copy",
+        lambda: trained(3072, True),
+        "plain autograd loop",
+        lambda: plain_loop(3072),
+        rounds=5,
+        repeats=1,
     )
     yield compare(
-        "paper run, in R^3072", lambda: trained(3072, False), "plain autograd loop", lambda: plain_loop(3072), rounds=5, repeats=1
+        "paper run, in R^3072",
+        lambda: trained(3072, False),
+        "plain autograd loop",
+        lambda: plain_loop(3072),
+        rounds=5,
+        repeats=1,
     )
     wide = 10**9
     yield compare(
@@ -78,7 +89,13 @@ def measure() -> Iterator[Ratio]:
 
     def reduced() -> None:
         small, points, _ = in_span(net, batch.x)
-        MinimalPGD(steps=100, restarts=10, rounds=1, reach=17.0)(binary_objective(small, batch.y), points, stream(0, "attack"))
+        MinimalPGD(steps=100, restarts=10, rounds=1, reach=17.0)(
+            binary_objective(small, batch.y), points, stream(0, "attack")
+        )
 
-    yield compare("exact radii of 500 points", exact, "PGD-100, 10 restarts, one radius", attacked, rounds=3, repeats=1)
-    yield compare("exact radii of 500 points", exact, "the same PGD in the weights' span", reduced, rounds=5, repeats=1)
+    yield compare(
+        "exact radii of 500 points", exact, "PGD-100, 10 restarts, one radius", attacked, rounds=3, repeats=1
+    )
+    yield compare(
+        "exact radii of 500 points", exact, "the same PGD in the weights' span", reduced, rounds=5, repeats=1
+    )

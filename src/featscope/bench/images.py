@@ -1,4 +1,5 @@
-"""Speed of attacks on image networks against a plain loop and, where it is installed, torchattacks, at equal steps."""
+"""Speed of attacks on image networks against a plain loop and, where it is installed, torchattacks, at equal
+steps."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ NETWORK = NetworkSpec(architecture="resnet", width=8, channels=1, side=28)
 
 
 def task(n: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Ten prototypes with noise, 28×28: timing needs no real data, but it needs a network that predicts something."""
+    """Ten prototypes with noise, 28×28: timing needs no real data, but it needs a network that predicts
+    something."""
     prototypes = 0.5 + 0.15 * torch.randn(10, 1, 28, 28, generator=stream(0, "prototypes"))
     y = torch.randint(0, 10, (n,), generator=stream(seed, "y"))
     x = prototypes[y] + 0.15 * torch.randn(n, 1, 28, 28, generator=stream(seed, "x"))
@@ -83,19 +85,25 @@ def peers() -> dict[str, Peer]:
         return found
 
     def theirs(net: nn.Module, x: Tensor, y: Tensor, eps: float, random_start: bool) -> Tensor:
-        moved: Tensor = library.PGD(net, eps=eps, alpha=size(eps), steps=STEPS, random_start=random_start)(x, y)
+        moved: Tensor = library.PGD(net, eps=eps, alpha=size(eps), steps=STEPS, random_start=random_start)(
+            x, y
+        )
         return moved
 
     return {**found, "torchattacks": theirs}
 
 
 def ours(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """All steps for all examples on ``net``, a copy that was folded once for all batches; the peers' step and start."""
-    return x + PGD("cross-entropy", STEPS, size(EPS), random_start=False)(net, x, y, THREAT, stream(0, "attack"))
+    """All steps for all examples on ``net``, a copy that was folded once for all batches; the peers' step and
+    start."""
+    return x + PGD("cross-entropy", STEPS, size(EPS), random_start=False)(
+        net, x, y, THREAT, stream(0, "attack")
+    )
 
 
 def our_accuracy(net: nn.Module, x: Tensor, y: Tensor) -> list[float]:
-    """Robust accuracy as `assess` counts it: folding, the attack that leaves fooled examples alone, and all checks included."""
+    """Robust accuracy as `assess` counts it: folding, the attack that leaves fooled examples alone, and all
+    checks included."""
     return [assess(net, x, y, THREAT, [dataclasses.replace(SINGLE, steps=STEPS)]).accuracy]
 
 
@@ -127,19 +135,24 @@ def _accuracies(mine: list[float], theirs: list[float]) -> str:
 
 
 def images(n: int = 128, rounds: int = 5) -> Iterator[Ratio]:
-    """PGD with all steps, robust accuracy at one radius, and the curve over ten radii against ten calls; CPU time of one thread."""
+    """PGD with all steps, robust accuracy at one radius, and the curve over ten radii against ten calls; CPU
+    time of one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         net = network()
         x, y = task(n, 1)
         for name, peer in peers().items():
-            yield from _against(name, peer, net, x, y, partial(compare, rounds=rounds, repeats=1, clock=time.process_time))
+            yield from _against(
+                name, peer, net, x, y, partial(compare, rounds=rounds, repeats=1, clock=time.process_time)
+            )
     finally:
         torch.set_num_threads(threads)
 
 
-def _against(name: str, peer: Peer, net: nn.Module, x: Tensor, y: Tensor, timed: Callable[..., Ratio]) -> Iterator[Ratio]:
+def _against(
+    name: str, peer: Peer, net: nn.Module, x: Tensor, y: Tensor, timed: Callable[..., Ratio]
+) -> Iterator[Ratio]:
     fast = fold(net, x).model
     yield timed(
         f"PGD-{STEPS}, ResNet-18 width 8, all steps",

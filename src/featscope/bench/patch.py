@@ -20,7 +20,8 @@ ETA, ETA_TILDE, EPS = 1.0, 1000.0, 1.2
 
 
 def autograd_step(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """The same step as a plain torch user writes it: autograd for the ascent and for the descent (float32, patch clip)."""
+    """The same step as a plain torch user writes it: autograd for the ascent and for the descent (float32,
+    patch clip)."""
 
     def forward(weights: Tensor, inputs: Tensor) -> Tensor:
         z = torch.einsum("npd,kmd->npkm", inputs, weights)
@@ -37,7 +38,8 @@ def autograd_step(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 def products(w: Tensor, x: Tensor, y: Tensor) -> Callable[[], Tensor]:
-    """The matrix products of one step alone: own class forward and back for the ascent, all classes forward and to the weights."""
+    """The matrix products of one step alone: own class forward and back for the ascent, all classes forward
+    and to the weights."""
     flat, weights = x.flatten(0, 1), w.flatten(0, 1)
     groups = [(x[y == i].flatten(0, 1), w[i]) for i in range(w.shape[0])]
 
@@ -65,7 +67,8 @@ def full_products(w: Tensor, x: Tensor) -> Callable[[], Tensor]:
 
 
 def measure() -> Iterator[Ratio]:
-    """One thread, float32: the step against autograd and against its products; the recursion's batch against single runs."""
+    """One thread, float32: the step against autograd and against its products; the recursion's batch against
+    single runs."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -78,7 +81,9 @@ def measure() -> Iterator[Ratio]:
         for t in range(50):
             state = step(state, t)
         ours = lambda: step(state, 0)  # noqa: E731
-        yield compare("patch-step", ours, "autograd-loop", lambda: autograd_step(state.w, batch.x, batch.y), repeats=20)
+        yield compare(
+            "patch-step", ours, "autograd-loop", lambda: autograd_step(state.w, batch.x, batch.y), repeats=20
+        )
         yield compare("patch-step", ours, "matmuls", products(state.w, batch.x, batch.y), repeats=40)
         yield compare("patch-step", ours, "matmuls-all-classes", full_products(state.w, batch.x), repeats=40)
         yield _recursion()
@@ -94,5 +99,11 @@ def _recursion(runs: int = 1000) -> Ratio:
     many = co.draw(runs, 2, 10, 10**6, 1e-3, stream(0, "many"), gram=False)
     one = co.draw(1, 2, 10, 10**6, 1e-3, stream(0, "one"), gram=False)
     return compare(
-        "patch-recursion-batch", lambda: step(many, 0), "single-runs", lambda: step(one, 0), repeats=20, other_repeats=100, work=runs
+        "patch-recursion-batch",
+        lambda: step(many, 0),
+        "single-runs",
+        lambda: step(one, 0),
+        repeats=20,
+        other_repeats=100,
+        work=runs,
     )

@@ -1,4 +1,5 @@
-"""Speed of CGRO's training at the setting of `signal-stages`: recursion and closed form against a plain autograd loop."""
+"""Speed of CGRO's training at the setting of `signal-stages`: recursion and closed form against a plain
+autograd loop."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ import torch
 
 from featscope.bench.timing import Ratio, compare
 from featscope.core.streams import stream
-from featscope.dynamics.signal_descent import Kernel, Objective, Weights, descent_step, recursion_step, weakened
+from featscope.dynamics.signal_descent import (
+    Kernel,
+    Objective,
+    Weights,
+    descent_step,
+    recursion_step,
+    weakened,
+)
 from featscope.laws.signal import SignalLaw, stack
 
 N, WIDTH, ETA, LAM = 50, 10, 0.1, 0.9
@@ -37,18 +45,31 @@ def measure() -> Iterator[Ratio]:
             (gradient,) = torch.autograd.grad(loss, leaf)
         leaf.detach().sub_(ETA * gradient)
 
-    yield compare("signal step, recursion", lambda: recursion(state, 0), "plain autograd loop", plain, repeats=20)
-    yield compare("signal step, closed form", lambda: descent(weights, 0), "plain autograd loop", plain, repeats=20)
+    yield compare(
+        "signal step, recursion", lambda: recursion(state, 0), "plain autograd loop", plain, repeats=20
+    )
+    yield compare(
+        "signal step, closed form", lambda: descent(weights, 0), "plain autograd loop", plain, repeats=20
+    )
     yield _five_seeds(plain)
     yield _many_dimensions(2**16, 20)
 
 
 def _five_seeds(plain: object) -> Ratio:
     law = SignalLaw()
-    starts = [law.instance(N, WIDTH, law.d**-0.5, stream(s, "data", "train"), stream(s, "init")) for s in range(5)]
+    starts = [
+        law.instance(N, WIDTH, law.d**-0.5, stream(s, "data", "train"), stream(s, "init")) for s in range(5)
+    ]
     kernel = Kernel.of(stack(starts))
     step, state = recursion_step(kernel, Objective.of(law, N, ETA, LAM)), kernel.start(N)
-    return compare("signal step, recursion, 5 seeds at once", lambda: step(state, 0), "plain autograd loop", plain, repeats=20, work=5)  # type: ignore[arg-type]
+    return compare(
+        "signal step, recursion, 5 seeds at once",
+        lambda: step(state, 0),
+        "plain autograd loop",
+        plain,
+        repeats=20,
+        work=5,
+    )  # type: ignore[arg-type]
 
 
 def _many_dimensions(d: int, n: int) -> Ratio:
@@ -61,7 +82,15 @@ def _many_dimensions(d: int, n: int) -> Ratio:
     x, weights = full.train.x, Weights(full.w)
     descent = descent_step(x, full.train.y, ETA, LAM, weakened(x, law.residual))
     name, against = f"signal step at d = {d}, recursion", "closed-form descent in all d"
-    return compare(name, lambda: recursion(state, 0), against, lambda: descent(weights, 0), rounds=5, repeats=50, other_repeats=2)
+    return compare(
+        name,
+        lambda: recursion(state, 0),
+        against,
+        lambda: descent(weights, 0),
+        rounds=5,
+        repeats=50,
+        other_repeats=2,
+    )
 
 
 def seconds_to_stage_three(d: int, n: int = 20) -> tuple[float, int]:

@@ -1,4 +1,5 @@
-"""What it costs to begin: help, a mistyped verb and the bare import against `import torch`, as processes of their own."""
+"""What it costs to begin: help, a mistyped verb and the bare import against `import torch`, as processes of
+their own."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def process(code: str) -> Callable[[], None]:
 
 
 def measure(rounds: int = 5) -> Iterator[Ratio]:
-    """The time of `import torch` over ours, at least 3 for help; and what the bare import adds to an interpreter's start."""
+    """The time of `import torch` over ours, at least 3 for help; and what the bare import adds to an
+    interpreter's start."""
     for name, code in COMMANDS.items():
         yield compare(name, process(code), "import torch", process("import torch"), rounds=rounds, repeats=1)
     ours, bare = process("import featscope"), process("pass")

@@ -12,7 +12,8 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Ratio:
-    """Time of ``against`` ÷ time of ``name``: the median over rounds with the central 90 % of the rounds; ``note`` says what both gave."""
+    """Time of ``against`` ÷ time of ``name``: the median over rounds with the central 90 % of the rounds;
+    ``note`` says what both gave."""
 
     name: str
     against: str
@@ -50,8 +51,12 @@ def compare(
     clock: Clock = time.perf_counter,
     check: Callable[[Any, Any], str] = lambda mine, theirs: "",
 ) -> Ratio:
-    """Time both in turn for some rounds after a warm-up, whose results ``check`` sees; ``work`` is how many calls of ``other`` one of ours replaces."""
+    """Time both in turn for some rounds after a warm-up, whose results ``check`` sees; ``work`` is how many
+    calls of ``other`` one of ours replaces."""
     note = check(ours(), other())
-    ratios = [seconds(other, other_repeats or repeats, clock) * work / seconds(ours, repeats, clock) for _ in range(rounds)]
+    ratios = [
+        seconds(other, other_repeats or repeats, clock) * work / seconds(ours, repeats, clock)
+        for _ in range(rounds)
+    ]
     low, middle, high = np.quantile(ratios, [0.05, 0.5, 0.95])
     return Ratio(name, against, float(middle), float(low), float(high), note)

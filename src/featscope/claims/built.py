@@ -28,7 +28,9 @@ def linear_growth(rows: pl.DataFrame, kind: str, dimension: str = "D") -> dict[s
     chosen = rows.filter(pl.col(C.kind) == kind)
     by_n = chosen.filter(pl.col(C.D) == rows[C.D].max())
     by_d = chosen.filter(pl.col(C.n) == rows[C.n].max())
-    counts = by_d[C.parameters] / by_d[C.levels].clip(lower_bound=1) if kind == "L2-each" else by_d[C.parameters]
+    counts = (
+        by_d[C.parameters] / by_d[C.levels].clip(lower_bound=1) if kind == "L2-each" else by_d[C.parameters]
+    )
     return {
         f"{kind}: growth in N": grows_at_most(by_n[C.n].to_list(), by_n[C.parameters].to_list(), 1.0),
         f"{kind}: growth in {dimension}": grows_at_most(by_d[C.D].to_list(), counts.to_list(), 1.0),

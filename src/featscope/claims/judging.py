@@ -1,4 +1,5 @@
-"""What judges are built from: verdicts of intervals and of exact numbers, statements of several parts, and numbers read from rows.
+"""What judges are built from: verdicts of intervals and of exact numbers, statements of several parts, and
+numbers read from rows.
 
 A number that does not exist is NaN here, and NaN never holds.
 """
@@ -23,7 +24,8 @@ from featscope.experiments.run import Run
 
 
 def at_most(estimate: Interval, bound: float, **evidence: Any) -> Finding:
-    """HOLDS if the whole interval is ≤ bound, FAILS if it is all above, INCONCLUSIVE if it straddles or is no interval."""
+    """HOLDS if the whole interval is ≤ bound, FAILS if it is all above, INCONCLUSIVE if it straddles or is no
+    interval."""
     if any(math.isnan(number) for number in estimate):
         verdict = Verdict.INCONCLUSIVE
     elif estimate.high <= bound:
@@ -50,8 +52,13 @@ def exactly(value: float, bound: float, **evidence: Any) -> Finding:
 
 
 def fitted(x: Sequence[float | None], y: Sequence[float | None]) -> Interval:
-    """The exponent of y in x; no interval where a number is missing, not positive or not finite, or there are fewer than three sizes."""
-    pairs = [(a, b) for a, b in zip(x, y, strict=True) if a is not None and b is not None and 0 < a < math.inf and 0 < b < math.inf]
+    """The exponent of y in x; no interval where a number is missing, not positive or not finite, or there are
+    fewer than three sizes."""
+    pairs = [
+        (a, b)
+        for a, b in zip(x, y, strict=True)
+        if a is not None and b is not None and 0 < a < math.inf and 0 < b < math.inf
+    ]
     if len(pairs) < len(x) or len({a for a, _ in pairs}) < 3:
         return NOTHING
     return exponent([a for a, _ in pairs], [b for _, b in pairs])
@@ -76,7 +83,8 @@ def vacuous(why: str, finding: Finding) -> Finding:
 
 
 def threshold(classes: int) -> float:
-    """The clean accuracy from which on a network has learned a task of so many classes: .4 for ten, .667 for two."""
+    """The clean accuracy from which on a network has learned a task of so many classes: .4 for ten, .667 for
+    two."""
     return 1 / classes + LEARNED * (1 - 1 / classes)
 
 
@@ -100,17 +108,24 @@ def unmet_conditions(run: Run) -> list[str]:
 
 
 def within_assumptions(run: Run, finding: Finding) -> Finding:
-    """The finding, or OUT_OF_SCOPE with what it would be where the run's setting does not meet the hypotheses."""
+    """The finding, or OUT_OF_SCOPE with what it would be where the run's setting does not meet the
+    hypotheses."""
     return scoped(unmet_conditions(run), finding)
 
 
 def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:
-    """Combine parts: FAILS if one fails, else the weakest verdict; value and bound are those of the deciding part."""
+    """Combine parts: FAILS if one fails, else the weakest verdict; value and bound are those of the deciding
+    part."""
     order = (Verdict.FAILS, Verdict.OUT_OF_SCOPE, Verdict.VACUOUS, Verdict.INCONCLUSIVE, Verdict.HOLDS)
     name = min(parts, key=lambda key: order.index(parts[key].verdict))
-    shown = {key: {"verdict": f.verdict.value, "value": f.value, "bound": f.bound, **f.evidence} for key, f in parts.items()}
+    shown = {
+        key: {"verdict": f.verdict.value, "value": f.value, "bound": f.bound, **f.evidence}
+        for key, f in parts.items()
+    }
     chosen = parts[name]
-    return Finding(chosen.verdict, chosen.value, chosen.bound, {"decided_by": name, "parts": shown, **evidence})
+    return Finding(
+        chosen.verdict, chosen.value, chosen.bound, {"decided_by": name, "parts": shown, **evidence}
+    )
 
 
 def reaches(value: float, bound: float, **evidence: Any) -> Finding:
@@ -119,13 +134,21 @@ def reaches(value: float, bound: float, **evidence: Any) -> Finding:
 
 
 def exceeds(value: float, bound: float, **evidence: Any) -> Finding:
-    """HOLDS if a number that carries no sampling error is > bound, FAILS otherwise: a network that says 0 has not decided."""
+    """HOLDS if a number that carries no sampling error is > bound, FAILS otherwise: a network that says 0 has
+    not decided."""
     return Finding(Verdict.HOLDS if value > bound else Verdict.FAILS, value, bound, evidence)
 
 
 def above(estimate: Interval, bound: float, **evidence: Any) -> Finding:
-    """HOLDS if the whole interval is > bound, FAILS if it is all ≤ bound, else INCONCLUSIVE, as is NaN; for signs and growth, where equality is not growth."""
-    verdict = Verdict.HOLDS if estimate.low > bound else Verdict.FAILS if estimate.high <= bound else Verdict.INCONCLUSIVE
+    """HOLDS if the whole interval is > bound, FAILS if it is all ≤ bound, else INCONCLUSIVE, as is NaN; for
+    signs and growth, where equality is not growth."""
+    verdict = (
+        Verdict.HOLDS
+        if estimate.low > bound
+        else Verdict.FAILS
+        if estimate.high <= bound
+        else Verdict.INCONCLUSIVE
+    )
     if any(math.isnan(number) for number in estimate):
         verdict = Verdict.INCONCLUSIVE
     value, low, high = estimate
@@ -140,9 +163,11 @@ def below(estimate: Interval, bound: float, **evidence: Any) -> Finding:
 
 
 def steepest(x: Sequence[float], y: Sequence[float]) -> float:
-    """The largest slope of log y against log x between neighbouring sizes: an exact sweep has no sampling error to fit away.
+    """The largest slope of log y against log x between neighbouring sizes: an exact sweep has no sampling
+    error to fit away.
 
-    Of several y at one x the largest counts, so that no seed hides behind another. NaN where there are no two sizes or no logarithm.
+    Of several y at one x the largest counts, so that no seed hides behind another. NaN where there are no two
+    sizes or no logarithm.
     """
     if len(set(x)) < 2 or not all(0 < number < math.inf for number in (*x, *y)):
         return math.nan
@@ -163,14 +188,16 @@ def soft(d: float) -> float:
 
 
 def over_seeds(values: Sequence[float]) -> Interval:
-    """A number over few seeds: the mean with the range over the seeds, so that HOLDS needs every seed (docs/claims.md)."""
+    """A number over few seeds: the mean with the range over the seeds, so that HOLDS needs every seed
+    (docs/claims.md)."""
     if not values or any(math.isnan(value) for value in values):
         return NOTHING
     return Interval(sum(values) / len(values), min(values), max(values))
 
 
 def pooled_error(accuracies: Sequence[float], points: int) -> Interval:
-    """The error pooled over runs of ``points`` points each, with its Wilson interval; no interval if a run has no accuracy."""
+    """The error pooled over runs of ``points`` points each, with its Wilson interval; no interval if a run
+    has no accuracy."""
     if not accuracies or not all(a is not None and math.isfinite(a) for a in accuracies):
         return NOTHING
     wrong = sum(round((1 - a) * points) for a in accuracies)
@@ -183,7 +210,8 @@ def numbers(series: pl.Series) -> np.ndarray:
 
 
 def largest(values: Iterable[float | None]) -> float:
-    """The largest value; NaN if one is missing or NaN, or there is none, where Python's own maximum depends on the order."""
+    """The largest value; NaN if one is missing or NaN, or there is none, where Python's own maximum depends
+    on the order."""
     found = np.asarray([number(value) for value in values], dtype=float)
     return float(np.max(found)) if len(found) else math.nan
 
@@ -205,7 +233,8 @@ def counted(share: float | None, points: int) -> Interval:
 
 
 def over(value: float, scale: float) -> float:
-    """A size in units of a scale; beyond every bound if the scale is not positive, because then it measures nothing."""
+    """A size in units of a scale; beyond every bound if the scale is not positive, because then it measures
+    nothing."""
     return math.inf if scale <= 0 else value / scale
 
 

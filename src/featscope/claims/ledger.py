@@ -21,7 +21,8 @@ from featscope.images.datasets import is_there
 
 @dataclass(frozen=True)
 class Line:
-    """One reading of one claim with its verdict, the number that decided it, the bound it was held to, and the evidence."""
+    """One reading of one claim with its verdict, the number that decided it, the bound it was held to, and
+    the evidence."""
 
     id: str
     paper: str
@@ -40,7 +41,8 @@ class Line:
 
 
 def data_of(claim: Claim) -> list[str]:
-    """The data sets that the claim's experiments need; a need that overrides the data set needs that one too."""
+    """The data sets that the claim's experiments need; a need that overrides the data set needs that one
+    too."""
     needs = [need for reading in claim.readings for need in reading.needs.values()]
     fixed = {name for need in needs for name in experiment(need.experiment).needs_data}
     return sorted(fixed | {need.overrides["dataset"] for need in needs if "dataset" in need.overrides})
@@ -52,7 +54,8 @@ def lacks(claim: Claim) -> list[str]:
 
 
 def select(ids: Sequence[str], paper: str | None, images: bool = False) -> list[Claim]:
-    """The claims of these ids, of one paper if named; without ids, all on synthetic data, and with ``images`` also those whose data is there."""
+    """The claims of these ids, of one paper if named; without ids, all on synthetic data, and with ``images``
+    also those whose data is there."""
     if paper is not None and paper not in rooms():
         raise unknown("paper", paper, rooms())
     usual = (c for c in all_claims().values() if not data_of(c) or (images and not lacks(c)))
@@ -65,14 +68,23 @@ def select(ids: Sequence[str], paper: str | None, images: bool = False) -> list[
 
 def requests(reading: Reading, profile: str) -> dict[str, Request]:
     """The runs that a reading needs, by its own labels."""
-    return {label: request(experiment(need.experiment), profile, need.overrides) for label, need in reading.needs.items()}
+    return {
+        label: request(experiment(need.experiment), profile, need.overrides)
+        for label, need in reading.needs.items()
+    }
 
 
 def judge(claim: Claim, reading: Reading, runs: Mapping[str, Run]) -> Line:
     """Judge one reading and return its line of the ledger."""
     finding = reading.judge(runs)
-    missed = sorted({text for r in runs.values() for text in unmet_conditions(r)} | set(finding.evidence.get("unmet", [])))
-    evidence = {**finding.evidence, **({"unmet": missed} if missed else {}), "runs": {label: r.path.name for label, r in runs.items()}}
+    missed = sorted(
+        {text for r in runs.values() for text in unmet_conditions(r)} | set(finding.evidence.get("unmet", []))
+    )
+    evidence = {
+        **finding.evidence,
+        **({"unmet": missed} if missed else {}),
+        "runs": {label: r.path.name for label, r in runs.items()},
+    }
     verdict, lost = finding.verdict, {label: r.diverged for label, r in runs.items() if _left_out(r)}
     if lost:
         # What is left of the seeds may be those that the statement likes.
@@ -96,7 +108,9 @@ def check(
     jobs: int = 1,
 ) -> Iterator[Line]:
     """Run what the claims need and is not in the store, and yield the ledger line by line."""
-    readings = [(claim, reading, requests(reading, profile)) for claim in claims for reading in claim.readings]
+    readings = [
+        (claim, reading, requests(reading, profile)) for claim in claims for reading in claim.readings
+    ]
     run_all([wanted for _, _, needs in readings for wanted in needs.values()], store, progress, jobs, on_run)
     for claim, reading, needs in readings:
         yield judge(claim, reading, {label: run(wanted, store) for label, wanted in needs.items()})

@@ -23,5 +23,11 @@ def bench(
         return
     table = Table("ours", "against", "their time ÷ ours", "interval", "what both gave")
     for line in lines:
-        table.add_row(line["name"], line["against"], f"{line['ratio']:.2f}", f"{line['low']:.2f} – {line['high']:.2f}", line["note"])
+        table.add_row(
+            line["name"],
+            line["against"],
+            f"{line['ratio']:.2f}",
+            f"{line['low']:.2f} – {line['high']:.2f}",
+            line["note"],
+        )
     out.print(table)

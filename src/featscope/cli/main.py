@@ -1,4 +1,5 @@
-"""The command line. Results go to standard output, progress and messages to standard error; errors are one line, exit 2.
+"""The command line. Results go to standard output, progress and messages to standard error; errors are one
+line, exit 2.
 
 Help and mistyped verbs come without torch: each verb imports what it needs when it runs.
 """
@@ -49,7 +50,9 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _main(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
 ) -> None: ...
 
 
@@ -60,7 +63,8 @@ def _complain(text: str) -> int:
 
 #: what shells and typer take for "stopped by Ctrl-C"
 INTERRUPTED = 130
-# Typer carries its own copy of click or uses the installed one, by version: either way this is its ClickException.
+# Typer carries its own copy of click or uses the installed one, by version: either way this is its
+# ClickException.
 UsageProblem: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
 
 
@@ -88,8 +92,12 @@ def invoke(arguments: Sequence[str]) -> int:
         return _complain(str(error))
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            return _complain("no space left on the disk; nothing finished is lost; free space and repeat the command")
-        return _complain(f"{error.strerror or error}: {error.filename or ''}; check the path and its permissions")
+            return _complain(
+                "no space left on the disk; nothing finished is lost; free space and repeat the command"
+            )
+        return _complain(
+            f"{error.strerror or error}: {error.filename or ''}; check the path and its permissions"
+        )
     except (MemoryError, RuntimeError) as error:
         # torch reports a failed allocation as a RuntimeError
         if isinstance(error, RuntimeError) and "memory" not in str(error):

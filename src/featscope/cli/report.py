@@ -21,7 +21,11 @@ def report(
 
     runs = [done for folder in folders for done in find_runs(folder)]
     if not runs:
-        raise BadInput("no finished run", ", ".join(map(str, folders)), "run `featscope run NAME` or `featscope check` first")
+        raise BadInput(
+            "no finished run",
+            ", ".join(map(str, folders)),
+            "run `featscope run NAME` or `featscope check` first",
+        )
     for done in runs:
         if not is_drawn(done):
             draw(done)

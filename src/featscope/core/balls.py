@@ -1,6 +1,7 @@
 """Balls of the ℓp norms, 2 ≤ p ≤ ∞, over the last axis.
 
-A ball owns its geometry: Euclidean projection, the steepest unit step, a uniform sample, and the dual norm that turns a
+A ball owns its geometry: Euclidean projection, the steepest unit step, a uniform sample, and the dual norm
+that turns a
 gradient into the largest first-order change, max over ‖δ‖ ≤ ε of ⟨g, δ⟩ = ε‖g‖_*.
 """
 
@@ -26,7 +27,12 @@ class Ball:
 
     def __post_init__(self) -> None:
         require_at_least("eps", self.eps, 0.0)
-        require(self.p >= 2, "the norm must be ℓp with p at least 2", f"p={self.p}", "use L2, Linf or a p in between")
+        require(
+            self.p >= 2,
+            "the norm must be ℓp with p at least 2",
+            f"p={self.p}",
+            "use L2, Linf or a p in between",
+        )
 
     @property
     def name(self) -> str:
@@ -48,7 +54,8 @@ class Ball:
         return size
 
     def rescale(self, delta: Tensor, factor: float = 1.0) -> Tensor:
-        """δ / max(1, ‖δ‖/ε) for δ = factor·``delta``: radial, not the nearest point (AT §2.5's patch-wise clip)."""
+        """δ / max(1, ‖δ‖/ε) for δ = factor·``delta``: radial, not the nearest point (AT §2.5's patch-wise
+        clip)."""
         if self.eps == 0:
             return torch.zeros_like(delta)
         return delta * (factor / (self.norm(delta) * (factor / self.eps)).clamp(min=1.0))[..., None]
@@ -62,7 +69,8 @@ class Ball:
         return self._project_lp(delta)
 
     def _project_lp(self, delta: Tensor, rounds: int = 50) -> Tensor:
-        # Stationarity: a + λ a^(p−1) = |δ| coordinate-wise. λ is found by bisection; given λ, Newton from above converges monotonically.
+        # Stationarity: a + λ a^(p−1) = |δ| coordinate-wise. λ is found by bisection; given λ, Newton from
+        # above converges monotonically.
         inside = (self.norm(delta) <= self.eps)[..., None]
         size = delta.abs()
 
@@ -88,19 +96,24 @@ class Ball:
         if math.isinf(self.p):
             return g.sign()
         dual = self.p / (self.p - 1)
-        size = g.abs() / g.abs().amax(-1, keepdim=True).clamp(min=_TINY if g.dtype == torch.float64 else 1e-30)
+        size = g.abs() / g.abs().amax(-1, keepdim=True).clamp(
+            min=_TINY if g.dtype == torch.float64 else 1e-30
+        )
         direction = g.sign() * size ** (dual - 1)
         norm = self.norm(direction)[..., None]
         return torch.where(norm > 0, direction / norm.clamp(min=1e-30), torch.zeros_like(g))
 
     def direction(self, g: Tensor) -> Tensor:
-        """The unit step whose repetition with Euclidean projection settles at argmax ⟨g, δ⟩: sign(g) for ℓ∞, else g/‖g‖.
+        """The unit step whose repetition with Euclidean projection settles at argmax ⟨g, δ⟩: sign(g) for ℓ∞,
+        else g/‖g‖.
 
-        For 2 < p < ∞ steepest steps and Euclidean projections do not fit together: their fixed point is not the maximum.
+        For 2 < p < ∞ steepest steps and Euclidean projections do not fit together: their fixed point is not
+        the maximum.
         """
         if math.isinf(self.p):
             return g.sign()
-        # Scaled by its largest entry first: the square of a tiny or a huge gradient is 0 or ∞, and a zero step would pass for robustness.
+        # Scaled by its largest entry first: the square of a tiny or a huge gradient is 0 or ∞, and a zero
+        # step would pass for robustness.
         scaled = g / g.abs().amax(-1, keepdim=True).clamp(min=_TINY if g.dtype == torch.float64 else 1e-30)
         norm = self.norm(scaled)[..., None]
         return torch.where(norm > 0, scaled / norm.clamp(min=1e-30), torch.zeros_like(g))
@@ -108,13 +121,16 @@ class Ball:
     def sample(self, shape: torch.Size | tuple[int, ...], rng: torch.Generator, like: Tensor) -> Tensor:
         """Draw uniformly in the ball.
 
-        ℓp: with |g_i|^p ~ Gamma(1/p), random signs and e ~ Exp(1), g / (Σ|g_i|^p + e)^(1/p) is uniform in the unit ball
+        ℓp: with |g_i|^p ~ Gamma(1/p), random signs and e ~ Exp(1), g / (Σ|g_i|^p + e)^(1/p) is uniform in the
+        unit ball
         (Barthe, Guédon, Mendelson and Naor 2005).
         """
         if math.isinf(self.p):
             draw = 2 * torch.rand(tuple(shape), generator=rng, dtype=torch.float64) - 1
         else:
-            powers = torch._standard_gamma(torch.full(tuple(shape), 1 / self.p, dtype=torch.float64), generator=rng)
+            powers = torch._standard_gamma(
+                torch.full(tuple(shape), 1 / self.p, dtype=torch.float64), generator=rng
+            )
             signs = 2.0 * torch.randint(0, 2, tuple(shape), generator=rng) - 1
             extra = torch.empty(tuple(shape)[:-1], dtype=torch.float64).exponential_(generator=rng)
             draw = signs * powers ** (1 / self.p) / (powers.sum(-1) + extra)[..., None] ** (1 / self.p)
@@ -122,7 +138,8 @@ class Ball:
 
 
 def ball(norm: str, eps: float) -> Ball:
-    """Return the ball of a norm given by name: ``Linf``, ``L2``, or ``Lp`` for a number p ≥ 2 such as ``L3``."""
+    """Return the ball of a norm given by name: ``Linf``, ``L2``, or ``Lp`` for a number p ≥ 2 such as
+    ``L3``."""
     if norm == "Linf":
         return Ball(math.inf, eps)
     try:

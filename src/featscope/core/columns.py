@@ -1,4 +1,5 @@
-"""Columns by name and meaning: what an experiment writes is declared beside it, and is what judges and figures name.
+"""Columns by name and meaning: what an experiment writes is declared beside it, and is what judges and
+figures name.
 
     class Dynamics(Columns):
         '''One row for each seed and recorded step.'''
@@ -59,4 +60,8 @@ class Columns:
         known = cls.all()
         for name in names:
             if name not in known:
-                raise BadInput(f"a column of {part} is not declared in {cls.__name__}", name, f"declare it; {nearest(name, known)}")
+                raise BadInput(
+                    f"a column of {part} is not declared in {cls.__name__}",
+                    name,
+                    f"declare it; {nearest(name, known)}",
+                )

@@ -1,4 +1,5 @@
-"""A package that is also a function: `featscope.experiments` holds modules, and `featscope.experiments()` lists what there is."""
+"""A package that is also a function: `featscope.experiments` holds modules, and `featscope.experiments()`
+lists what there is."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ def require(ok: bool, rule: str, value: str, remedy: str) -> None:
 
 def require_positive(name: str, value: N) -> N:
     """Return ``value`` if it is finite and > 0."""
-    require(math.isfinite(value) and value > 0, f"{name} must be positive", f"{name}={value}", f"raise {name}")
+    require(
+        math.isfinite(value) and value > 0, f"{name} must be positive", f"{name}={value}", f"raise {name}"
+    )
     return value
 
 

@@ -1,6 +1,7 @@
 """Frozen, validated values: the base of every law and every experiment's spec.
 
-A class may carry a registered name: `class MyLaw(PatchLaw, registered="my-law")`. The name, not the place of the code, says in a run's identity
+A class may carry a registered name: `class MyLaw(PatchLaw, registered="my-law")`. The name, not the place of
+the code, says in a run's identity
 that a part is of another type than the one declared for it.
 """
 
@@ -45,7 +46,9 @@ _CLASSES: dict[str, type[BaseModel]] = {}
 def registered(name: str) -> type[BaseModel]:
     """The class of a registered name."""
     if name not in _CLASSES:
-        raise BadInput("no class has this registered name here", name, "import the module that defines it first")
+        raise BadInput(
+            "no class has this registered name here", name, "import the module that defines it first"
+        )
     return _CLASSES[name]
 
 
@@ -54,27 +57,38 @@ def _register(cls: type[BaseModel], name: str | None) -> str | None:
     if name is None:
         return None
     place = f"{cls.__module__}.{cls.__qualname__}"
-    require(bool(name), "a registered name must not be empty", f"{cls.__name__}: {name!r}", "give a word or two")
+    require(
+        bool(name), "a registered name must not be empty", f"{cls.__name__}: {name!r}", "give a word or two"
+    )
     other = _CLASSES.get(name, cls)
     taken = f"{other.__module__}.{other.__qualname__}"
-    require(taken == place, "a registered name belongs to one class", f"{name!r} is {taken}", f"register {cls.__name__} under another name")
+    require(
+        taken == place,
+        "a registered name belongs to one class",
+        f"{name!r} is {taken}",
+        f"register {cls.__name__} under another name",
+    )
     _CLASSES[name] = cls
     return name
 
 
 def plain(value: BaseModel) -> dict[str, Any]:
-    """The value as JSON holds it, with all fields of parts that are of a subclass of the type declared for them."""
+    """The value as JSON holds it, with all fields of parts that are of a subclass of the type declared for
+    them."""
     try:
         found: dict[str, Any] = json.loads(value.model_dump_json(serialize_as_any=True))
     except PydanticSerializationError as error:
         raise BadInput(
-            "a run's settings must be plain data", f"{type(value).__name__}: {error}", "use numbers, text, tuples and Values"
+            "a run's settings must be plain data",
+            f"{type(value).__name__}: {error}",
+            "use numbers, text, tuples and Values",
         ) from None
     return found
 
 
 def other_types(value: BaseModel, declared: type[BaseModel]) -> dict[str, str]:
-    """The registered names of the parts that are not of the type declared for them, by dotted key; the value itself has the key ``""``.
+    """The registered names of the parts that are not of the type declared for them, by dotted key; the value
+    itself has the key ``""``.
 
     A part without a name is refused: two laws that draw differently must not share one run.
     """
@@ -107,9 +121,13 @@ def _name_of(part: BaseModel, key: str) -> str:
     name = getattr(type(part), "registered_name", None)
     cls, parent = type(part).__name__, type(part).__bases__[0].__name__
     if name is None:
-        remedy = f'give it one: `class {cls}({parent}, registered="a-name")`, and another when its code changes'
+        remedy = (
+            f'give it one: `class {cls}({parent}, registered="a-name")`, and another when its code changes'
+        )
         raise BadInput(
-            "a part of a run whose type has no registered name cannot be told from its parent", f"{key or 'spec'}: {cls}", remedy
+            "a part of a run whose type has no registered name cannot be told from its parent",
+            f"{key or 'spec'}: {cls}",
+            remedy,
         )
     return str(name)
 

@@ -1,7 +1,9 @@
 """When a number of a training is still a number: the one rule for all dynamics.
 
-*Overflowed*: infinite or not a number. *Saturated*: finite, but larger than 1/ε of its dtype (4.5·10¹⁵ in float64, 8.4·10⁶ in float32). Beyond that a difference
-of one is lost in rounding, and one is the scale on which a cross-entropy tells logits apart: the next step is what rounding made it, an accuracy read off there is
+*Overflowed*: infinite or not a number. *Saturated*: finite, but larger than 1/ε of its dtype (4.5·10¹⁵ in
+float64, 8.4·10⁶ in float32). Beyond that a difference
+of one is lost in rounding, and one is the scale on which a cross-entropy tells logits apart: the next step is
+what rounding made it, an accuracy read off there is
 no finding. Clocks and times may be as large as they like.
 """
 
@@ -29,7 +31,8 @@ def bound(dtype: torch.dtype) -> float:
 
 
 def ailments(tensors: Iterable[Tensor], runs: int) -> list[How | None]:
-    """For each of ``runs`` along the first axis what is wrong with its numbers, if anything; overflow goes before saturation."""
+    """For each of ``runs`` along the first axis what is wrong with its numbers, if anything; overflow goes
+    before saturation."""
     overflowed, saturated = torch.zeros(runs, dtype=torch.bool), torch.zeros(runs, dtype=torch.bool)
     for t in tensors:
         if t.is_floating_point() and t.numel():
@@ -37,7 +40,8 @@ def ailments(tensors: Iterable[Tensor], runs: int) -> list[How | None]:
             overflowed |= ~size.isfinite()
             saturated |= size > bound(t.dtype)
     return [
-        "overflowed" if over else "saturated" if much else None for over, much in zip(overflowed.tolist(), saturated.tolist(), strict=True)
+        "overflowed" if over else "saturated" if much else None
+        for over, much in zip(overflowed.tolist(), saturated.tolist(), strict=True)
     ]
 
 
@@ -47,7 +51,9 @@ def without_gaps(value: Any, key: str = "") -> tuple[Any, list[str]]:
         return None, [key]
     if isinstance(value, Mapping):
         pairs = {name: without_gaps(item, f"{key}.{name}".lstrip(".")) for name, item in value.items()}
-        return {name: item for name, (item, _) in pairs.items()}, [gap for _, gaps in pairs.values() for gap in gaps]
+        return {name: item for name, (item, _) in pairs.items()}, [
+            gap for _, gaps in pairs.values() for gap in gaps
+        ]
     if isinstance(value, list | tuple):
         items = [without_gaps(item, f"{key}.{index}".lstrip(".")) for index, item in enumerate(value)]
         return [item for item, _ in items], [gap for _, gaps in items for gap in gaps]
@@ -57,6 +63,9 @@ def without_gaps(value: Any, key: str = "") -> tuple[Any, list[str]]:
 def told(notes: Mapping[str, Any]) -> str:
     """A part's note in words: which runs left the numbers, when and how."""
     how = notes.get("how", {})
-    runs = [f"run {run} {how.get(run, 'overflowed')} at step {step}" for run, step in notes.get("diverged", {}).items()]
+    runs = [
+        f"run {run} {how.get(run, 'overflowed')} at step {step}"
+        for run, step in notes.get("diverged", {}).items()
+    ]
     rest = [f"{key}: {value}" for key, value in notes.items() if key not in ("diverged", "how")]
     return "; ".join(([", ".join(runs) + ", in no mean"] if runs else []) + rest)

@@ -1,4 +1,5 @@
-"""Losses of outputs F and labels y, each with its derivative ∂loss/∂F, so that closed-form networks need no autograd.
+"""Losses of outputs F and labels y, each with its derivative ∂loss/∂F, so that closed-form networks need no
+autograd.
 
 All take F of shape (..., N, k) and y of shape (..., N), and return one value for each example.
 """
@@ -70,7 +71,8 @@ def _soft_margin_grad(outputs: Tensor, y: Tensor) -> Tensor:
 
 CROSS_ENTROPY = Loss("cross-entropy", _cross_entropy, _cross_entropy_grad)
 MARGIN = Loss("margin", lambda outputs, y: -margin(outputs, y), _margin_grad)
-#: log Σ_{j≠y} e^{F_j} − F_y. Cross-entropy is log(1 + e^·) of it, so both have one direction of ascent, but this one does not saturate; for two classes it is the margin.
+#: log Σ_{j≠y} e^{F_j} − F_y. Cross-entropy is log(1 + e^·) of it, so both have one direction of ascent, but
+#: this one does not saturate; for two classes it is the margin.
 SOFT_MARGIN = Loss("soft-margin", _soft_margin, _soft_margin_grad)
 OWN_LOGIT = Loss("own-logit", lambda outputs, y: -own(outputs, y), lambda outputs, y: -one_hot(y, outputs))
 
@@ -78,7 +80,8 @@ LOSSES = {loss.name: loss for loss in (CROSS_ENTROPY, MARGIN, SOFT_MARGIN, OWN_L
 
 
 def loss(name: str) -> Loss:
-    """Return the loss of that name: cross-entropy, margin −(F_y − max F_j), soft-margin, or own-logit −F_y (AT §2.5)."""
+    """Return the loss of that name: cross-entropy, margin −(F_y − max F_j), soft-margin, or own-logit −F_y
+    (AT §2.5)."""
     if name not in LOSSES:
         raise unknown("loss", name, LOSSES)
     return LOSSES[name]

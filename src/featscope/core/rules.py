@@ -8,7 +8,8 @@ SMALL = 0.05
 SAME = 1e-9
 #: a certified margin of a built network counts from this on: far above its rounding.
 PROVEN_MARGIN = 1e-6
-#: a slope measured by differences of two values may exceed its bound by this share, because the values are rounded.
+#: a slope measured by differences of two values may exceed its bound by this share, because the values are
+#: rounded.
 ROUNDED_SLOPE = 1e-6
 #: O(f) and Θ(f) at one finite setting: the ratio to f is at most this (and at least its inverse).
 CONSTANT = 3.0
@@ -21,7 +22,8 @@ POLYLOG = 2
 USUAL = 0.5
 #: a step smaller than this is rounding: what makes it stands still.
 STILL = 1e-14
-#: a network has learned its task if it is at least this share of the way from chance to perfect (the rule for Θ)
+#: a network has learned its task if it is at least this share of the way from chance to perfect (the rule for
+#: Θ)
 LEARNED = 1 / CONSTANT
 #: a radius is settled where its lower and its upper bound agree to this share of it
 SETTLED = 1e-5

@@ -1,4 +1,5 @@
-"""Intervals: for proportions (Wilson), for means over seeds (Student), for exponents (least squares on logarithms), for correlations (Fisher)."""
+"""Intervals: for proportions (Wilson), for means over seeds (Student), for exponents (least squares on
+logarithms), for correlations (Fisher)."""
 
 from __future__ import annotations
 
@@ -26,7 +27,12 @@ NOTHING = Interval(math.nan, math.nan, math.nan)
 
 def wilson(hits: int, n: int, confidence: float = 0.95) -> Interval:
     """Return the proportion hits/n with its Wilson score interval."""
-    require(0 <= hits <= n and n > 0, "a proportion needs 0 ≤ hits ≤ n and n > 0", f"hits={hits}, n={n}", "count again")
+    require(
+        0 <= hits <= n and n > 0,
+        "a proportion needs 0 ≤ hits ≤ n and n > 0",
+        f"hits={hits}, n={n}",
+        "count again",
+    )
     z = float(sps.norm.ppf(0.5 + confidence / 2))
     p = hits / n
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
@@ -43,12 +49,15 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
     mean = float(data.mean())
     if data.size < 2:
         return Interval(mean, -math.inf, math.inf)
-    half = float(sps.t.ppf(0.5 + confidence / 2, data.size - 1)) * float(data.std(ddof=1)) / math.sqrt(data.size)
+    half = (
+        float(sps.t.ppf(0.5 + confidence / 2, data.size - 1)) * float(data.std(ddof=1)) / math.sqrt(data.size)
+    )
     return Interval(mean, mean - half, mean + half)
 
 
 def as_fact(estimate: Interval) -> dict[str, Any]:
-    """A mean over seeds with its interval, for a summary; what does not exist, as one seed's interval, is null."""
+    """A mean over seeds with its interval, for a summary; what does not exist, as one seed's interval, is
+    null."""
     ends = [estimate.low, estimate.high]
     return {
         "mean": estimate.value if math.isfinite(estimate.value) else None,
@@ -72,7 +81,8 @@ def exponent(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -
 
 
 class Correlations(NamedTuple):
-    """Pearson's and Spearman's coefficient; NaN for fewer than three pairs, or where one side does not vary."""
+    """Pearson's and Spearman's coefficient; NaN for fewer than three pairs, or where one side does not
+    vary."""
 
     pearson: float
     spearman: float
@@ -80,7 +90,12 @@ class Correlations(NamedTuple):
 
 def correlations(x: Sequence[float], y: Sequence[float]) -> Correlations:
     """Correlate two lists of equal length, by value and by rank."""
-    require(len(x) == len(y), "a correlation needs pairs", f"{len(x)} and {len(y)} values", "give lists of one length")
+    require(
+        len(x) == len(y),
+        "a correlation needs pairs",
+        f"{len(x)} and {len(y)} values",
+        "give lists of one length",
+    )
     if len(x) < 3 or len(set(x)) < 2 or len(set(y)) < 2:
         return Correlations(math.nan, math.nan)
     return Correlations(float(np.corrcoef(x, y)[0, 1]), float(sps.spearmanr(x, y).statistic))
@@ -89,5 +104,7 @@ def correlations(x: Sequence[float], y: Sequence[float]) -> Correlations:
 def mean_correlation(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """The mean of independent correlations with Student's interval, both on Fisher's scale z = artanh r."""
     # Fewer than a handful of ranks often give r = ±1 exactly, whose z is infinite.
-    scale = mean_interval(np.arctanh(np.clip(np.asarray(values, dtype=float), -1 + 1e-9, 1 - 1e-9)).tolist(), confidence)
+    scale = mean_interval(
+        np.arctanh(np.clip(np.asarray(values, dtype=float), -1 + 1e-9, 1 - 1e-9)).tolist(), confidence
+    )
     return Interval(*(math.tanh(end) for end in scale))

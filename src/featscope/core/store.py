@@ -1,9 +1,12 @@
 """The run folder: the contract between what runs and what reads.
 
-A run is written part by part into `<digest>.partial`, which is renamed to `<digest>` when the run is complete. Every file is
-written beside its place and moved there, so a killed run leaves a folder that can be resumed, and a reader never sees half.
+A run is written part by part into `<digest>.partial`, which is renamed to `<digest>` when the run is
+complete. Every file is
+written beside its place and moved there, so a killed run leaves a folder that can be resumed, and a reader
+never sees half.
 
-What is damaged is made again: a part of an unfinished run from its start, a finished run as a whole. Two processes that want the same run share it: one
+What is damaged is made again: a part of an unfinished run from its start, a finished run as a whole. Two
+processes that want the same run share it: one
 makes it, the other waits.
 """
 
@@ -124,7 +127,10 @@ def _write_data(folder: Path, rows: pl.DataFrame, tensors: Mapping[str, Tensor])
     made = io.BytesIO()
     rows.write_parquet(made)
     write_bytes(folder / "rows.parquet", made.getvalue())
-    write_bytes(folder / "tensors.safetensors", to_safetensors({name: t.detach().cpu().contiguous() for name, t in tensors.items()}))
+    write_bytes(
+        folder / "tensors.safetensors",
+        to_safetensors({name: t.detach().cpu().contiguous() for name, t in tensors.items()}),
+    )
 
 
 def _read_rows(folder: Path) -> pl.DataFrame:
@@ -157,7 +163,8 @@ class Saved:
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a run that is being written, for example the training of one seed: a name, and labels that become columns of its rows."""
+    """One part of a run that is being written, for example the training of one seed: a name, and labels that
+    become columns of its rows."""
 
     home: Path
     name: str
@@ -174,7 +181,8 @@ class Part:
         return self.home / f"{self.key}.json"
 
     def load(self) -> Saved | None:
-        """Return what was saved last, or None; what is damaged is thrown away, so that the part is made again."""
+        """Return what was saved last, or None; what is damaged is thrown away, so that the part is made
+        again."""
         if not self._pointer.exists():
             return None
         try:
@@ -201,7 +209,14 @@ class Part:
         tail = re.compile(re.escape(self.key) + r"\.\d+(\.done)?(\.again)?")
         return [path for path in self.home.iterdir() if tail.fullmatch(path.name)]
 
-    def save(self, step: int, done: bool, rows: Rows, tensors: Mapping[str, Tensor], notes: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self,
+        step: int,
+        done: bool,
+        rows: Rows,
+        tensors: Mapping[str, Tensor],
+        notes: Mapping[str, Any] | None = None,
+    ) -> None:
         """Write rows and tensors beside the old ones, then move the pointer to them."""
         folder = self.home / f"{self.key}.{step}{'.done' if done else ''}"
         if self._points_to(folder):
@@ -210,7 +225,10 @@ class Part:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         _write_data(folder, table(rows), tensors)
-        write_json(self._pointer, {**self._place(), "folder": folder.name, "step": step, "done": done, "notes": dict(notes or {})})
+        write_json(
+            self._pointer,
+            {**self._place(), "folder": folder.name, "step": step, "done": done, "notes": dict(notes or {})},
+        )
         for other in self._folders():
             if other != folder:
                 shutil.rmtree(other, ignore_errors=True)
@@ -248,14 +266,19 @@ class Folder:
         return self.place.with_name(self.place.name + ".partial")
 
     def part(self, name: str, **labels: Label) -> Part:
-        """Return the part of that name; labels (``seed=0``) tell parts of one name apart and become columns of their rows."""
+        """Return the part of that name; labels (``seed=0``) tell parts of one name apart and become columns
+        of their rows."""
         return Part(self.partial / "parts", name, labels, self.progress)
 
-    def add(self, name: str, rows: Rows, tensors: Mapping[str, Tensor] | None = None, **labels: Label) -> None:
+    def add(
+        self, name: str, rows: Rows, tensors: Mapping[str, Tensor] | None = None, **labels: Label
+    ) -> None:
         """Save a part that was made in one go."""
         self.part(name, **labels).save(0, True, rows, tensors or {})
 
-    def once(self, name: str, make: Callable[[], tuple[Rows, Mapping[str, Tensor]]], **labels: Label) -> Saved:
+    def once(
+        self, name: str, make: Callable[[], tuple[Rows, Mapping[str, Tensor]]], **labels: Label
+    ) -> Saved:
         """The part as an interrupted run left it whole, or as ``make`` makes it now."""
         part = self.part(name, **labels)
         if (saved := part.load()) is None or not saved.done:
@@ -265,7 +288,8 @@ class Folder:
         return saved
 
     def conditions(self, found: Sequence[Condition], **labels: Label) -> None:
-        """Record the assumptions of the run's law with their numbers; the ledger shows those that are not met.
+        """Record the assumptions of the run's law with their numbers; the ledger shows those that are not
+        met.
 
         A run of several settings records those of each under its labels.
         """
@@ -297,8 +321,11 @@ class Folder:
         _write_data(self.partial, rows, tensors)
         write_json(self.partial / "spec.json", self.identity)
         write_json(self.partial / "summary.json", summary)
-        write_json(self.partial / "manifest.json", {**_environment(), **facts, "notes": notes, **self._clock()})
-        # The order matters: at every moment a kill leaves the old run, or the parts of the new one, or the new one.
+        write_json(
+            self.partial / "manifest.json", {**_environment(), **facts, "notes": notes, **self._clock()}
+        )
+        # The order matters: at every moment a kill leaves the old run, or the parts of the new one, or the
+        # new one.
         old = _old(self.place)
         shutil.rmtree(old, ignore_errors=True)
         if self.place.exists():
@@ -314,12 +341,17 @@ class Folder:
         (self.partial / "parts").mkdir(parents=True)
 
     def _clock(self) -> Json:
-        return {"started": self.started, "wall_seconds": round(time.time() - self.started, 2), "finished": True}
+        return {
+            "started": self.started,
+            "wall_seconds": round(time.time() - self.started, 2),
+            "finished": True,
+        }
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A finished run as files, read only; with settings of the experiment's type it is an `experiments.run.Run`."""
+    """A finished run as files, read only; with settings of the experiment's type it is an
+    `experiments.run.Run`."""
 
     path: Path
 
@@ -382,7 +414,8 @@ class StoredRun:
         return str(self.identity["experiment"])
 
     def part(self, name: str, **labels: Label) -> pl.DataFrame:
-        """The rows of one part, or of those of its rows that have these labels, without the columns that the part does not have."""
+        """The rows of one part, or of those of its rows that have these labels, without the columns that the
+        part does not have."""
         rows = self.rows.filter(pl.col("part") == name)
         rows = rows.select([c for c in rows.columns if rows[c].null_count() < max(rows.height, 1)])
         for key, value in labels.items():
@@ -413,21 +446,31 @@ class Store:
         if not (run.path / "manifest.json").exists() or run.damage() is not None:
             return None
         if _old(run.path).exists() or (run.path / "parts").exists():
-            # Left by a kill after the exchange; a store that cannot be written, or is being written, keeps it.
+            # Left by a kill after the exchange; a store that cannot be written, or is being written, keeps
+            # it.
             with contextlib.suppress(FeatscopeError, OSError), locked(run.path, wait=False):
                 _bring_back(run.path)
         return run
 
     @contextlib.contextmanager
-    def write(self, identity: Json, progress: Progress, fresh: bool = False, wait: bool = True) -> Iterator[Folder]:
-        """Open the spec's folder for writing, resuming what an interrupted run left unless ``fresh``; ``wait`` for another that writes it."""
+    def write(
+        self, identity: Json, progress: Progress, fresh: bool = False, wait: bool = True
+    ) -> Iterator[Folder]:
+        """Open the spec's folder for writing, resuming what an interrupted run left unless ``fresh``;
+        ``wait`` for another that writes it."""
         folder = Folder(self.place(identity), progress, identity)
         folder.place.parent.mkdir(parents=True, exist_ok=True)
-        with locked(folder.place, wait, lambda begun: progress.report("waiting for another process", int(not begun), 1, {})):
+        with locked(
+            folder.place,
+            wait,
+            lambda begun: progress.report("waiting for another process", int(not begun), 1, {}),
+        ):
             _bring_back(folder.place)
             if fresh:
                 shutil.rmtree(folder.partial, ignore_errors=True)
-            if (folder.place / "manifest.json").exists() and (damage := StoredRun(folder.place).damage()) is not None:
+            if (folder.place / "manifest.json").exists() and (
+                damage := StoredRun(folder.place).damage()
+            ) is not None:
                 folder.notes["folder"] = {"made again because": damage}
             (folder.partial / "parts").mkdir(parents=True, exist_ok=True)
             yield folder

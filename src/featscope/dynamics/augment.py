@@ -10,7 +10,8 @@ from featscope.core.frozen import Value
 
 
 class Augment(Value):
-    """Each image is shifted by up to ``shift`` pixels in both directions, black moving in, and mirrored with chance ½ if ``mirror``."""
+    """Each image is shifted by up to ``shift`` pixels in both directions, black moving in, and mirrored with
+    chance ½ if ``mirror``."""
 
     shift: int = Field(default=0, ge=0)
     mirror: bool = False

@@ -1,8 +1,12 @@
-"""Full-batch gradient descent on the cluster model, with the coefficients of Lemmas 5.1 and 5.2 carried along.
+"""Full-batch gradient descent on the cluster model, with the coefficients of Lemmas 5.1 and 5.2 carried
+along.
 
-Every step adds C X to the weights, C (neurons, n). Summed over the steps, C is all that descent ever does, and the coefficients are
-its two marginals: λ_{r,j} = α‖μ_j‖² Σ_{i∈I_j} C_{r,i} and σ_{r,i} = σ_noise ‖ξ_i‖² C_{r,i}. They follow the update equations (2) and
-(3) from activation sets and loss derivatives alone; that w = w(0) + Σ_j λ_j μ_j/‖μ_j‖² + Σ_i σ_i ξ_i/‖ξ_i‖² is for a test to find.
+Every step adds C X to the weights, C (neurons, n). Summed over the steps, C is all that descent ever does,
+and the coefficients are
+its two marginals: λ_{r,j} = α‖μ_j‖² Σ_{i∈I_j} C_{r,i} and σ_{r,i} = σ_noise ‖ξ_i‖² C_{r,i}. They follow the
+update equations (2) and
+(3) from activation sets and loss derivatives alone; that w = w(0) + Σ_j λ_j μ_j/‖μ_j‖² + Σ_i σ_i ξ_i/‖ξ_i‖²
+is for a test to find.
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ from featscope.nets import multiclass, two_layer
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer
 
-#: Rows of X that one pass handles together: the pass computes outputs and gradient of a block while it is in cache.
+#: Rows of X that one pass handles together: the pass computes outputs and gradient of a block while it is in
+#: cache.
 BLOCK = 512
 
 
@@ -38,7 +43,9 @@ class Coefficients(NamedTuple):
     noise: Tensor
 
 
-def start_binary(directions: Tensor, n: int, init_weight: float, init_bias: float, rng: torch.Generator) -> Descent:
+def start_binary(
+    directions: Tensor, n: int, init_weight: float, init_bias: float, rng: torch.Generator
+) -> Descent:
     """w(0) = σ_w · directions, b(0) ~ N(0, σ_b²), no coefficients yet."""
     count = directions.shape[0]
     b = init_bias * torch.randn(count, generator=rng, dtype=directions.dtype)
@@ -65,7 +72,8 @@ def hidden(w: Tensor, b: Tensor, train: ClusterBatch) -> Tensor:
 
 
 def binary_direction(w: Tensor, b: Tensor, a: Tensor, train: ClusterBatch) -> tuple[Tensor, Tensor, Tensor]:
-    """(C, C X, C 1)/n of the logistic loss in one pass over the data: the negative gradient with its coefficients."""
+    """(C, C X, C 1)/n of the logistic loss in one pass over the data: the negative gradient with its
+    coefficients."""
     n = train.x.shape[0]
     c, move = w.new_empty(w.shape[0], n), torch.zeros_like(w)
     for rows, x in blocks(train):
@@ -114,7 +122,9 @@ def coefficients(law: ClusterLaw, train: ClusterBatch, norms: Tensor, c: Tensor)
     return Coefficients(law.alpha * law.d * (c @ owners), law.sigma * norms * c)
 
 
-def decomposed(law: ClusterLaw, train: ClusterBatch, norms: Tensor, start: Tensor, found: Coefficients) -> Tensor:
+def decomposed(
+    law: ClusterLaw, train: ClusterBatch, norms: Tensor, start: Tensor, found: Coefficients
+) -> Tensor:
     """w(0) + Σ_j λ_j μ_j/‖μ_j‖² + Σ_i σ_i ξ_i/‖ξ_i‖² (Lemma 5.1)."""
     mu = law.features(train.x.shape[1], train.x.dtype)
     noise = (train.x - law.alpha * mu[train.cluster]) / law.sigma

@@ -1,13 +1,19 @@
 """Gradient flow with error-controlled steps: the limit of descent as η → 0 at fixed time τ = η t.
 
-A margin grows like ln τ, so the interesting times are spread over many decades: FA's Assumption 4.3 asks for η = O(d^−2) and T = Ω(1/η),
-which at k = 4 is 10^12 steps of descent. The flow dθ/dτ = −∇L(θ) covers them in some hundred steps, because the error control lets the step
-grow in proportion to τ: the rows are evenly spread in ln τ. Method: Bogacki and Shampine's 3(2) pair, error measured by neuron against the
+A margin grows like ln τ, so the interesting times are spread over many decades: FA's Assumption 4.3 asks for
+η = O(d^−2) and T = Ω(1/η),
+which at k = 4 is 10^12 steps of descent. The flow dθ/dτ = −∇L(θ) covers them in some hundred steps, because
+the error control lets the step
+grow in proportion to τ: the rows are evenly spread in ln τ. Method: Bogacki and Shampine's 3(2) pair, error
+measured by neuron against the
 weight's norm.
 
-What happens to the initial scale in the limit. Descent with σ_w = ρ η and η → 0 has weights of order η after any fixed number of steps: the
-initialisation vanishes with η and leaves only the activation pattern of its direction. So a run in the limit starts with a few literal
-descent steps of its own η, on which the patterns of Lemma B.1 can be read, and goes on as flow from there. With the literal
+What happens to the initial scale in the limit. Descent with σ_w = ρ η and η → 0 has weights of order η after
+any fixed number of steps: the
+initialisation vanishes with η and leaves only the activation pattern of its direction. So a run in the limit
+starts with a few literal
+descent steps of its own η, on which the patterns of Lemma B.1 can be read, and goes on as flow from there.
+With the literal
 σ_w = √(η k^−5) ≫ η the initial weights are what they are, and the flow starts from them.
 """
 
@@ -22,14 +28,16 @@ from torch import Tensor
 from featscope.core.errors import require
 from featscope.dynamics.trajectory import Step
 
-#: dθ/dτ: from weights and biases to (C, dw, db), the coefficients with which the data enter and the directions.
+#: dθ/dτ: from weights and biases to (C, dw, db), the coefficients with which the data enter and the
+#: directions.
 Field = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 _GROW, _SHRINK, _SAFETY = 4.0, 0.2, 0.9
 
 
 class Flow(NamedTuple):
-    """The state: weights, biases, summed coefficients, the time τ and the next step's size, and how many fields were evaluated."""
+    """The state: weights, biases, summed coefficients, the time τ and the next step's size, and how many
+    fields were evaluated."""
 
     w: Tensor
     b: Tensor
@@ -45,7 +53,9 @@ def begin(w: Tensor, b: Tensor, c: Tensor, time: float, size: float) -> Flow:
     return Flow(w, b, c, zero + time, zero + size, zero.clone())
 
 
-def _add(state: Flow, terms: list[tuple[float, tuple[Tensor, Tensor, Tensor]]]) -> tuple[Tensor, Tensor, Tensor]:
+def _add(
+    state: Flow, terms: list[tuple[float, tuple[Tensor, Tensor, Tensor]]]
+) -> tuple[Tensor, Tensor, Tensor]:
     w, b, c = state.w, state.b, state.c
     for factor, (dc, dw, db) in terms:
         w, b, c = w + factor * dw, b + factor * db, c + factor * dc
@@ -64,7 +74,12 @@ def _error(state: Flow, stages: list[tuple[Tensor, Tensor, Tensor]], h: float, w
 
 def flow_step(field: Field, end: float, tolerance: float) -> Step[Flow]:
     """One accepted step; none goes beyond ``end``, after which the state rests."""
-    require(0 < tolerance < 1, "tolerance must lie between 0 and 1", f"tolerance={tolerance}", "use for example 0.001")
+    require(
+        0 < tolerance < 1,
+        "tolerance must lie between 0 and 1",
+        f"tolerance={tolerance}",
+        "use for example 0.001",
+    )
 
     known: dict[str, tuple[Tensor, tuple[Tensor, Tensor, Tensor]]] = {}
 

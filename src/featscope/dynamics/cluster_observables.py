@@ -1,4 +1,5 @@
-"""What FA's lemmas speak of, measured on a state: margins, activation sets, loss-derivative ratios, coefficients, cosines."""
+"""What FA's lemmas speak of, measured on a state: margins, activation sets, loss-derivative ratios,
+coefficients, cosines."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def summarise_cosines(table: Tensor, same: Tensor) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Watch:
-    """Observables of one training run: the law, its training set, and the output weights or the number of neurons a class."""
+    """Observables of one training run: the law, its training set, and the output weights or the number of
+    neurons a class."""
 
     law: ClusterLaw
     train: ClusterBatch
@@ -58,7 +60,9 @@ class Watch:
 
     def deviation(self, w: Tensor, scale: float, owners: Tensor) -> Tensor:
         """√d · ‖w_r − λ Σ_{j owned by r} μ_j/‖μ_j‖²‖ for each neuron; ``owners`` (N, k) is 0/1."""
-        gap: Tensor = torch.linalg.vector_norm(w - scale * (owners.to(w) @ self.features) / self.law.d, dim=-1)
+        gap: Tensor = torch.linalg.vector_norm(
+            w - scale * (owners.to(w) @ self.features) / self.law.d, dim=-1
+        )
         return math.sqrt(self.law.d) * gap
 
     def binary(self, state: Descent, a: Tensor) -> Observed:
@@ -105,7 +109,16 @@ class Watch:
             **{f"cosine_{key}": value for key, value in cos.items()},
         }
 
-    def _shared(self, q: Tensor, slope: Tensor, z: Tensor, mine: Tensor, found: Coefficients, owners: Tensor, scale: float) -> Observed:
+    def _shared(
+        self,
+        q: Tensor,
+        slope: Tensor,
+        z: Tensor,
+        mine: Tensor,
+        found: Coefficients,
+        owners: Tensor,
+        scale: float,
+    ) -> Observed:
         # ``slope`` is ln|ℓ'|: the derivatives themselves underflow long before their ratio does.
         big, rest = found.features[owners], found.features[~owners]
         noise_own, noise_rest = found.noise.mT[mine], found.noise.mT[~mine]

@@ -95,7 +95,9 @@ class TrainingSpec(Value):
     lam: float = Field(default=0.9, ge=0, le=1)
     beta: float = Field(default=6.0, ge=0)
     augment: Augment = Augment()
-    held_out: float = Field(default=0.1, gt=0, lt=1, description="share of the training images that chooses the best epoch")
+    held_out: float = Field(
+        default=0.1, gt=0, lt=1, description="share of the training images that chooses the best epoch"
+    )
     select: Literal["clean", "robust"] = "clean"
     select_steps: int = Field(default=10, ge=1)
     autocast: bool = False
@@ -147,7 +149,9 @@ def split(y: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
     """Indices for training and held-out indices, by seed."""
     order = torch.randperm(len(y), generator=stream(seed, "held-out"))
     held = max(1, round(share * len(y)))
-    require(held < len(y), "nothing is left to train on", f"{len(y)} images, {held} held out", "use more images")
+    require(
+        held < len(y), "nothing is left to train on", f"{len(y)} images, {held} held out", "use more images"
+    )
     return order[held:].sort().values, order[:held].sort().values
 
 
@@ -155,12 +159,17 @@ def split(y: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
 def accuracy(net: nn.Module, data: ImageBatch, batch: int = 1000) -> float:
     """Share of images classified correctly, in evaluation mode."""
     with in_mode(net, "eval"):
-        hits = [margin(net(x), y) > 0 for x, y in zip(torch.split(data.x, batch), torch.split(data.y, batch), strict=True)]
+        hits = [
+            margin(net(x), y) > 0
+            for x, y in zip(torch.split(data.x, batch), torch.split(data.y, batch), strict=True)
+        ]
     return float(torch.cat(hits).double().mean())
 
 
 @torch.no_grad()
-def robust_accuracy(net: nn.Module, data: ImageBatch, threat: Threat, steps: int, rng: torch.Generator, batch: int = 500) -> float:
+def robust_accuracy(
+    net: nn.Module, data: ImageBatch, threat: Threat, steps: int, rng: torch.Generator, batch: int = 500
+) -> float:
     """Share of images that stay correct under PGD on cross-entropy that stops at the first success, in
     evaluation mode.
 
@@ -244,16 +253,24 @@ class Trainer:
             total, seen = total + loss * len(chosen), seen + len(chosen)
         if self.keep is not None:
             # Speed is for the person who waits, not for the rows, which must not depend on the clock.
-            self.keep.report(t + 1, spec.epochs, {"loss": total / seen, "images/s": seen / (time.perf_counter() - clock)})
+            self.keep.report(
+                t + 1, spec.epochs, {"loss": total / seen, "images/s": seen / (time.perf_counter() - clock)}
+            )
         weights, buffers = pack(net.parameters()), pack(net.buffers())
         score = torch.tensor(self._score(t))
         better = bool(score > state.best)
-        best = (weights.clone(), buffers.clone(), score) if better else (state.best_weights, state.best_buffers, state.best)
+        best = (
+            (weights.clone(), buffers.clone(), score)
+            if better
+            else (state.best_weights, state.best_buffers, state.best)
+        )
         return Trained(weights, buffers, self._memory(optimiser), *best, torch.tensor(total / seen))
 
     def _optimiser(self, memory: Tensor) -> torch.optim.SGD:
         spec = self.spec
-        optimiser = torch.optim.SGD(self.net.parameters(), spec.schedule.peak, spec.momentum, weight_decay=spec.weight_decay)
+        optimiser = torch.optim.SGD(
+            self.net.parameters(), spec.schedule.peak, spec.momentum, weight_decay=spec.weight_decay
+        )
         if spec.momentum:
             for parameter in self.net.parameters():
                 optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
@@ -261,9 +278,13 @@ class Trainer:
         return optimiser
 
     def _memory(self, optimiser: torch.optim.SGD) -> Tensor:
-        return pack(optimiser.state[p].get("momentum_buffer", torch.zeros_like(p)) for p in self.net.parameters())
+        return pack(
+            optimiser.state[p].get("momentum_buffer", torch.zeros_like(p)) for p in self.net.parameters()
+        )
 
-    def _update(self, net: nn.Module, optimiser: torch.optim.SGD, chosen: Tensor, t: int, i: int, epoch: float) -> float:
+    def _update(
+        self, net: nn.Module, optimiser: torch.optim.SGD, chosen: Tensor, t: int, i: int, epoch: float
+    ) -> float:
         x, y = (
             self.spec.augment(self.train.x[chosen], stream(self.seed, "augment", t, i)),
             self.train.y[chosen],
@@ -286,7 +307,9 @@ class Trainer:
         moved = x + spec.attack.perturb(net, x, y, epoch, rng)
         if spec.method == "adversarial":
             return functional.cross_entropy(net(moved), y)
-        return (1 - spec.lam) * functional.cross_entropy(net(x), y) + spec.lam * functional.cross_entropy(net(moved), y)
+        return (1 - spec.lam) * functional.cross_entropy(net(x), y) + spec.lam * functional.cross_entropy(
+            net(moved), y
+        )
 
     def _trades(self, net: nn.Module, x: Tensor, y: Tensor, epoch: float, rng: torch.Generator) -> Tensor:
         attack = self.spec.attack
@@ -321,7 +344,9 @@ class Trainer:
             threat, steps = self.spec.attack.threat(), self.spec.select_steps
             for name, data in (("train", self.train), ("test", self.test)):
                 part = self.some(data, self.robust_test)
-                row[f"robust_{name}"] = robust_accuracy(net, part, threat, steps, stream(self.seed, "observe", name))
+                row[f"robust_{name}"] = robust_accuracy(
+                    net, part, threat, steps, stream(self.seed, "observe", name)
+                )
         if self.watch is not None:
             row.update(self.watch(net, self.train))
         return row
@@ -336,7 +361,9 @@ class Trainer:
         at = ((torch.arange(min(n, len(data.y))) + 0.5) * len(data.y) / max(min(n, len(data.y)), 1)).long()
         return ImageBatch(data.x[at], data.y[at])
 
-    def run(self, keep: Part | None = None, every: int = 1, seen: Callable[[Trained, int], None] | None = None) -> Recording[Trained]:
+    def run(
+        self, keep: Part | None = None, every: int = 1, seen: Callable[[Trained, int], None] | None = None
+    ) -> Recording[Trained]:
         """All epochs through the one loop; with ``keep`` they are saved and resumed; ``seen`` gets the state
         of each recorded epoch.
         """

@@ -51,7 +51,8 @@ def noise_correlation_max(net: PatchNet, law: PatchLaw, batch: PatchBatch) -> Te
 
 
 def noise_update_rest(net: PatchNet, law: PatchLaw, batch: PatchBatch) -> Tensor:
-    """Lemma E.4's remainder per unit of η: the largest part of the change of ⟨w_ir, ξ_p⟩ that the patch's own term does not explain.
+    """Lemma E.4's remainder per unit of η: the largest part of the change of ⟨w_ir, ξ_p⟩ that the patch's own
+    term does not explain.
 
     The own term is (1{y=i} − logit_i) σ̃'(⟨w_ir, x_p⟩) ⟨x_p, ξ_p⟩ / N.
     """
@@ -102,4 +103,8 @@ def fit(net: PatchNet, x: Tensor, y: Tensor) -> Fit:
     """How well the network fits a batch."""
     outputs = net(x)
     residual = 1 - own(torch.softmax(outputs, -1), y)
-    return Fit(CROSS_ENTROPY.value(outputs, y).mean(-1), residual.mean(-1), (margin(outputs, y) > 0).double().mean(-1))
+    return Fit(
+        CROSS_ENTROPY.value(outputs, y).mean(-1),
+        residual.mean(-1),
+        (margin(outputs, y) > 0).double().mean(-1),
+    )

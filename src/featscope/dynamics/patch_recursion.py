@@ -1,7 +1,10 @@
-"""AT's recursions for the coefficients of the weights, without any vector of dimension d (Lemmas D.2, D.4 and D.16 to D.18).
+"""AT's recursions for the coefficients of the weights, without any vector of dimension d (Lemmas D.2, D.4 and
+D.16 to D.18).
 
-On noiseless data the weights are w_ir = Σ_j (U_irj u_j + V_irj v_j) + Σ_ys E_irys P_F^⊥ w_ys(0). The diagonals of U and V are the paper's A and
-B, the rest its C and D. The only trace of d is the law of the initial coefficients and of the Gram matrix of the P_F^⊥ w_ys(0), both
+On noiseless data the weights are w_ir = Σ_j (U_irj u_j + V_irj v_j) + Σ_ys E_irys P_F^⊥ w_ys(0). The
+diagonals of U and V are the paper's A and
+B, the rest its C and D. The only trace of d is the law of the initial coefficients and of the Gram matrix of
+the P_F^⊥ w_ys(0), both
 drawn in law, so d = 10⁹ costs what d = 100 does.
 """
 
@@ -23,7 +26,8 @@ from featscope.nets.patch_cnn import PatchNetSpec
 
 
 class Latents(NamedTuple):
-    """Noiseless data as coefficients: label y (n), and for each group of equal patches its kind, amplitude and count (n, g)."""
+    """Noiseless data as coefficients: label y (n), and for each group of equal patches its kind, amplitude
+    and count (n, g)."""
 
     y: Tensor
     robust: Tensor
@@ -41,7 +45,8 @@ class Latents(NamedTuple):
 
 
 def latents(batch: PatchBatch, classes: int) -> Latents:
-    """Forget the vectors of a noiseless batch; equal patches are merged when every point has the same groups."""
+    """Forget the vectors of a noiseless batch; equal patches are merged when every point has the same
+    groups."""
     y, robust, amplitude = batch.y, batch.robust, batch.amplitude
     order = torch.argsort(robust.to(torch.int64), dim=-1, descending=True, stable=True)
     robust, amplitude = robust.gather(-1, order), amplitude.gather(-1, order)
@@ -57,7 +62,8 @@ def latents(batch: PatchBatch, classes: int) -> Latents:
 
 
 class Coefficients(NamedTuple):
-    """U and V (…, k, m, k), E (…, k·m, k·m), the Gram matrix of the initial directions (…, k·m, k·m), and the time Σ η (…)."""
+    """U and V (…, k, m, k), E (…, k·m, k·m), the Gram matrix of the initial directions (…, k·m, k·m), and the
+    time Σ η (…)."""
 
     u: Tensor
     v: Tensor
@@ -67,7 +73,8 @@ class Coefficients(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """Velocities of U, V and E (None where E does not move), and the speed of the outputs that they cause at fixed inputs (…, n, k)."""
+    """Velocities of U, V and E (None where E does not move), and the speed of the outputs that they cause at
+    fixed inputs (…, n, k)."""
 
     u: Tensor
     v: Tensor
@@ -81,7 +88,9 @@ Velocity = Callable[[Coefficients], Motion]
 def _moved(state: Coefficients, motion: Motion, eta: Tensor) -> Coefficients:
     wide = eta[..., None, None, None]
     e = state.e if motion.e is None else state.e + eta[..., None, None] * motion.e
-    return state._replace(u=state.u + wide * motion.u, v=state.v + wide * motion.v, e=e, time=state.time + eta)
+    return state._replace(
+        u=state.u + wide * motion.u, v=state.v + wide * motion.v, e=e, time=state.time + eta
+    )
 
 
 def descent(velocity: Velocity, eta: float) -> Step[Coefficients]:
@@ -96,17 +105,23 @@ def descent(velocity: Velocity, eta: float) -> Step[Coefficients]:
 def small_steps(velocity: Velocity, relative: float, horizon: Tensor | None = None) -> Step[Coefficients]:
     """The small-step limit: η is chosen anew each step and for each run so that little changes.
 
-    Neither max|U| nor max|V| moves by more than the share ``relative``, no output by more than 5·``relative``, and no run goes beyond its
-    ``horizon`` in time. The papers take η = 1/poly(d); this enters that limit at a cost that grows with log d only.
+    Neither max|U| nor max|V| moves by more than the share ``relative``, no output by more than
+    5·``relative``, and no run goes beyond its
+    ``horizon`` in time. The papers take η = 1/poly(d); this enters that limit at a cost that grows with log d
+    only.
     """
 
     def step(state: Coefficients, t: int) -> Coefficients:
         motion = velocity(state)
         room = 5 * _ratio(torch.ones_like(state.time), motion.outputs.abs().flatten(-2).amax(-1))
         for position, speed in ((state.u, motion.u), (state.v, motion.v)):
-            room = torch.minimum(room, _ratio(position.abs().flatten(-3).amax(-1), speed.abs().flatten(-3).amax(-1)))
+            room = torch.minimum(
+                room, _ratio(position.abs().flatten(-3).amax(-1), speed.abs().flatten(-3).amax(-1))
+            )
         eta = relative * room
-        return _moved(state, motion, eta if horizon is None else torch.minimum(eta, (horizon - state.time).clamp(min=0)))
+        return _moved(
+            state, motion, eta if horizon is None else torch.minimum(eta, (horizon - state.time).clamp(min=0))
+        )
 
     return step
 
@@ -116,7 +131,8 @@ def _ratio(top: Tensor, bottom: Tensor) -> Tensor:
 
 
 def from_weights(w: Tensor, u: Tensor, v: Tensor) -> Coefficients:
-    """The coefficients of given initial weights (…, k, m, d) for features u, v (k, d); E starts as the identity."""
+    """The coefficients of given initial weights (…, k, m, d) for features u, v (k, d); E starts as the
+    identity."""
     along_u, along_v = w @ u.mT, w @ v.mT
     rest = (w - along_u @ u - along_v @ v).flatten(-3, -2)
     gram = rest @ rest.mT
@@ -124,8 +140,11 @@ def from_weights(w: Tensor, u: Tensor, v: Tensor) -> Coefficients:
     return Coefficients(along_u, along_v, eye, gram, torch.zeros(w.shape[:-3], dtype=w.dtype))
 
 
-def draw(runs: int, k: int, m: int, d: int, sigma_0: float, rng: torch.Generator, gram: bool = True) -> Coefficients:
-    """Initial coefficients in law for any d: N(0, σ0²) along the features, Wishart with d − 2k degrees of freedom for the rest."""
+def draw(
+    runs: int, k: int, m: int, d: int, sigma_0: float, rng: torch.Generator, gram: bool = True
+) -> Coefficients:
+    """Initial coefficients in law for any d: N(0, σ0²) along the features, Wishart with d − 2k degrees of
+    freedom for the rest."""
     size = k * m
     rule = "the directions P_F^⊥ w(0) are independent only for d at least km + 2k"
     require(not gram or d >= size + 2 * k, rule, f"d={d}, km+2k={size + 2 * k}", "raise d or lower the width")
@@ -166,7 +185,8 @@ def clean_pass(spec: PatchNetSpec, state: Coefficients, data: Latents) -> Seen:
 
 
 def standard_velocity(spec: PatchNetSpec, data: Latents) -> Velocity:
-    """Lemma D.4 per unit of η: U_iry' = E[(1{y=i} − logit_i) Σ_{p∈J_R} σ̃'(α_p U_iry) α_p], and V' with β on J_NR."""
+    """Lemma D.4 per unit of η: U_iry' = E[(1{y=i} − logit_i) Σ_{p∈J_R} σ̃'(α_p U_iry) α_p], and V' with β on
+    J_NR."""
     xu, xv = data.coordinates()
 
     def velocity(state: Coefficients) -> Motion:
@@ -186,13 +206,15 @@ def _output_speed(seen: Seen, speed: Tensor, data: Latents) -> Tensor:
 
 
 def _pulled(seen: Seen, data: Latents) -> Tensor:
-    """(1{y=i} − logit_i) σ̃' with multiplicities and the mean over points: what every coefficient's update is linear in."""
+    """(1{y=i} − logit_i) σ̃' with multiplicities and the mean over points: what every coefficient's update is
+    linear in."""
     pull = -CROSS_ENTROPY.grad(seen.outputs, data.y.expand(seen.outputs.shape[:-1])) / len(data.y)
     return seen.slope * pull[..., None, :, None] * data.multiplicity[..., None, None]
 
 
 class Perturbed(NamedTuple):
-    """The coefficients of adversarial patches (Lemma D.17): along u and v (…, n, g, k), along the initial directions (…, n, g, k·m)."""
+    """The coefficients of adversarial patches (Lemma D.17): along u and v (…, n, g, k), along the initial
+    directions (…, n, g, k·m)."""
 
     u: Tensor
     v: Tensor
@@ -202,7 +224,8 @@ class Perturbed(NamedTuple):
 class CoefficientClip(NamedTuple):
     """Lemma D.17's clip: radius ε and step η̃ (numbers, or tensors of one value a run).
 
-    As printed it is one-sided, −min{ε, ·}, and acts on the initial directions too. ``two_sided`` clips to [−ε, ε], which keeps the result in the
+    As printed it is one-sided, −min{ε, ·}, and acts on the initial directions too. ``two_sided`` clips to
+    [−ε, ε], which keeps the result in the
     ball; ``features_only`` leaves the initial directions alone, as the approximation of Lemma 5.2 does.
     """
 
@@ -224,14 +247,21 @@ def perturb(spec: PatchNetSpec, state: Coefficients, data: Latents, clip: Coeffi
     slope = clean_pass(spec, state, data).slope
     index = data.y.view(-1, 1, 1, 1).expand(*slope.shape[:-2], 1, slope.shape[-1])
     own = slope.gather(-2, index)[..., 0, :]
-    parts = [state.u, state.v] if clip.features_only else [state.u, state.v, state.e.view(*state.u.shape[:-1], -1)]
-    lower = [clip(torch.einsum("...ngs,...nsj->...ngj", own, part.index_select(-3, data.y))) for part in parts]
+    parts = (
+        [state.u, state.v]
+        if clip.features_only
+        else [state.u, state.v, state.e.view(*state.u.shape[:-1], -1)]
+    )
+    lower = [
+        clip(torch.einsum("...ngs,...nsj->...ngj", own, part.index_select(-3, data.y))) for part in parts
+    ]
     gamma = own.new_zeros(*own.shape[:-1], state.e.shape[-1]) if clip.features_only else -lower[2]
     return Perturbed(xu - lower[0], xv - lower[1], gamma)
 
 
 def adversarial_velocity(spec: PatchNetSpec, data: Latents, clip: CoefficientClip) -> Velocity:
-    """Lemma D.18 per unit of η: the same descent at the perturbed patches, which meet the initial directions through their Gram."""
+    """Lemma D.18 per unit of η: the same descent at the perturbed patches, which meet the initial directions
+    through their Gram."""
 
     def velocity(state: Coefficients) -> Motion:
         x = perturb(spec, state, data, clip)
@@ -239,7 +269,9 @@ def adversarial_velocity(spec: PatchNetSpec, data: Latents, clip: CoefficientCli
         weight = _pulled(seen, data)
         du = torch.einsum("...ngir,...ngj->...irj", weight, x.u)
         dv = torch.einsum("...ngir,...ngj->...irj", weight, x.v)
-        speed = torch.einsum("...ngj,...irj->...ngir", x.u, du) + torch.einsum("...ngj,...irj->...ngir", x.v, dv)
+        speed = torch.einsum("...ngj,...irj->...ngir", x.u, du) + torch.einsum(
+            "...ngj,...irj->...ngir", x.v, dv
+        )
         if clip.features_only:
             return Motion(du, dv, None, _output_speed(seen, speed, data))
         de = torch.einsum("...ngir,...ngj->...irj", weight, x.gamma)
@@ -252,7 +284,9 @@ def adversarial_velocity(spec: PatchNetSpec, data: Latents, clip: CoefficientCli
 
 def adversarial_pass(spec: PatchNetSpec, state: Coefficients, data: Latents, x: Perturbed) -> Seen:
     """Outputs and slopes at the perturbed data."""
-    z = torch.einsum("...ngj,...irj->...ngir", x.u, state.u) + torch.einsum("...ngj,...irj->...ngir", x.v, state.v)
+    z = torch.einsum("...ngj,...irj->...ngir", x.u, state.u) + torch.einsum(
+        "...ngj,...irj->...ngir", x.v, state.v
+    )
     if bool(x.gamma.any()):
         met = (state.e @ state.gram).view(*state.u.shape[:-1], -1)
         z = z + torch.einsum("...ngj,...irj->...ngir", x.gamma, met)
@@ -270,6 +304,9 @@ def tensor_power_step(q: int, eta: float | Tensor, ratio: Tensor, constant: floa
     """Lemma B.2 with equality: x ← x + ηC x^{q−1}, y ← y + ηSC y^{q−1}."""
 
     def step(state: Pair, t: int) -> Pair:
-        return Pair(state.x + eta * constant * state.x ** (q - 1), state.y + eta * ratio * constant * state.y ** (q - 1))
+        return Pair(
+            state.x + eta * constant * state.x ** (q - 1),
+            state.y + eta * ratio * constant * state.y ** (q - 1),
+        )
 
     return step

@@ -1,4 +1,5 @@
-"""Learning rates over training, as functions of the share of training that is done: 0 at the beginning, 1 at the end."""
+"""Learning rates over training, as functions of the share of training that is done: 0 at the beginning, 1 at
+the end."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from featscope.core.frozen import Value
 class Schedule(Value):
     """The learning rate ``peak`` times a shape.
 
-    `constant`; `cyclical`: linear from 0 up to the peak at ``rise`` and down to 0 (CGRO §6, after Wong et al. 2020); `cosine`: from the peak to 0 along half a
+    `constant`; `cyclical`: linear from 0 up to the peak at ``rise`` and down to 0 (CGRO §6, after Wong et al.
+    2020); `cosine`: from the peak to 0 along half a
     cosine; `piecewise`: times ``factor`` at each of ``drops`` (shares of training).
     """
 
@@ -27,7 +29,12 @@ class Schedule(Value):
     def model_post_init(self, context: object) -> None:
         """Drops lie inside the training, in order."""
         inside = all(0 < d < 1 for d in self.drops) and list(self.drops) == sorted(self.drops)
-        require(inside, "drops are ascending shares of training in (0, 1)", f"drops={self.drops}", "use for example [0.5, 0.75]")
+        require(
+            inside,
+            "drops are ascending shares of training in (0, 1)",
+            f"drops={self.drops}",
+            "use for example [0.5, 0.75]",
+        )
 
     def __call__(self, done: float) -> float:
         """The learning rate when ``done`` of the training is over."""
@@ -44,7 +51,8 @@ class Schedule(Value):
 
 
 class Ramp(Value):
-    """A radius that grows linearly from 0 to its full size over the first ``epochs`` epochs (0: full size at once)."""
+    """A radius that grows linearly from 0 to its full size over the first ``epochs`` epochs (0: full size at
+    once)."""
 
     epochs: float = Field(default=0.0, ge=0)
 

@@ -1,11 +1,14 @@
-"""Training on objective (O) of CGRO §3.3: gradient descent, and the exact recursions of its signal and noise components.
+"""Training on objective (O) of CGRO §3.3: gradient descent, and the exact recursions of its signal and noise
+components.
 
 With ψ(z) = 1/(1 + e^z), s = α³U and ρ = (1−γ)³ descent on (O) with the attack (A) moves
 
     u_r    ← u_r + 3ηα³ u_r² · mean_i[(1−λ) ψ(s + V_i) + λρ ψ(ρs + V_i)]
-    v_ijr  ← v_ijr + (3η/N) Σ_ab y_i y_a ⟨X_i[j], X_a[b]⟩ ψ̃_a v_abr²,      ψ̃_a = (1−λ) ψ(s + V_a) + λ ψ(ρs + V_a)
+    v_ijr  ← v_ijr + (3η/N) Σ_ab y_i y_a ⟨X_i[j], X_a[b]⟩ ψ̃_a v_abr²,      ψ̃_a = (1−λ) ψ(s + V_a) + λ ψ(ρs +
+    V_a)
 
-where u_r = ⟨w_r, w*⟩, v_ijr = y_i⟨w_r, X_i[j]⟩, U = Σ u_r³ and V_i = Σ_jr v_ijr³ (§4.3; the printed gradient drops the y_i). The weights
+where u_r = ⟨w_r, w*⟩, v_ijr = y_i⟨w_r, X_i[j]⟩, U = Σ u_r³ and V_i = Σ_jr v_ijr³ (§4.3; the printed gradient
+drops the y_i). The weights
 are recovered from w_r = w_r(0) + (u_r − u_r(0)) w* + Σ_ij c_ijr y_i X_i[j], where c sums (3η/N) ψ̃ v².
 """
 
@@ -27,7 +30,8 @@ Perturb = Callable[[Tensor, Tensor, Tensor], Tensor]
 class Components(NamedTuple):
     """The recursion's state, runs along the first axis: u (R, m), v and c (R, m, N(P−1)).
 
-    ``slack`` sums mean_i ψ(ρs + V_i) over the steps (Lemma C.10). ``signal_at`` is the first step with α³U ≥ 1, ``memorised_at`` (R, N) the
+    ``slack`` sums mean_i ψ(ρs + V_i) over the steps (Lemma C.10). ``signal_at`` is the first step with α³U ≥
+    1, ``memorised_at`` (R, N) the
     first with V_i ≥ 1; −1 stands for not yet.
     """
 
@@ -76,7 +80,10 @@ class Objective(NamedTuple):
         """The value of (O)."""
         r = self.rates(u, v)
         plus = torch.nn.functional.softplus
-        clean, attacked = plus(-(r.signal[:, None] + r.noise)), plus(-(self.rho * r.signal[:, None] + r.noise))
+        clean, attacked = (
+            plus(-(r.signal[:, None] + r.noise)),
+            plus(-(self.rho * r.signal[:, None] + r.noise)),
+        )
         return ((1 - self.lam) * clean + self.lam * attacked).mean(-1)
 
     def growth(self, u: Tensor, squares: Tensor, rates: Rates) -> tuple[Tensor, Tensor]:
@@ -88,7 +95,8 @@ class Objective(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """What the recursion needs of an instance: K = (y_i y_a ⟨X_i[j], X_a[b]⟩), the initial components and the signed noise."""
+    """What the recursion needs of an instance: K = (y_i y_a ⟨X_i[j], X_a[b]⟩), the initial components and the
+    signed noise."""
 
     gram: Tensor
     u0: Tensor
@@ -106,7 +114,14 @@ class Kernel(NamedTuple):
         """The state at step 0."""
         runs = self.u0.shape[0]
         never = torch.full((runs, n), -1, dtype=torch.long, device=self.u0.device)
-        return Components(self.u0, self.v0, torch.zeros_like(self.v0), torch.zeros_like(self.u0[:, 0]), never[:, 0].clone(), never)
+        return Components(
+            self.u0,
+            self.v0,
+            torch.zeros_like(self.v0),
+            torch.zeros_like(self.u0[:, 0]),
+            never[:, 0].clone(),
+            never,
+        )
 
     def weights(self, w0: Tensor, state: Components) -> Tensor:
         """w_r = w_r(0) + (u_r − u_r(0)) w* + Σ c_ijr y_i X_i[j]."""
@@ -141,7 +156,8 @@ class Weights(NamedTuple):
 
 
 def descent_step(x: Tensor, y: Tensor, eta: float, lam: float, perturb: Perturb | Tensor) -> Step[Weights]:
-    """w ← w − η ∇(O) in closed form. ``perturb(w, x, y)`` gives the attacked points; a fixed attack such as (A) may give them as a tensor."""
+    """w ← w − η ∇(O) in closed form. ``perturb(w, x, y)`` gives the attacked points; a fixed attack such as
+    (A) may give them as a tensor."""
     n = y.shape[-1]
     scale = torch.tensor([1 - lam, lam], dtype=x.dtype, device=x.device).repeat_interleave(n) / n
     labels = torch.cat([y, y], -1)
@@ -177,7 +193,8 @@ def side_by_side(recursion: Step[Components], descent: Step[Weights]) -> Step[Pa
 
 
 def weakened(batch_x: Tensor, residual: float) -> Tensor:
-    """The points after the attack (A) with the linear target: the component along w* shrinks to its (1−γ)-fold."""
+    """The points after the attack (A) with the linear target: the component along w* shrinks to its
+    (1−γ)-fold."""
     shrunk = batch_x.clone()
     shrunk[..., 0] *= residual
     return shrunk
@@ -186,14 +203,16 @@ def weakened(batch_x: Tensor, residual: float) -> Tensor:
 def steepest_ball(radius: float, steps: int) -> Perturb:
     """FGSM (one step) or PGD over the ℓ2 ball against the current network: what §7 leaves as future work.
 
-    Ascent on the logistic loss from the point itself with normalised gradient steps of 2.5·δ/steps (δ for one step).
+    Ascent on the logistic loss from the point itself with normalised gradient steps of 2.5·δ/steps (δ for one
+    step).
     """
 
     def perturb(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
         size = radius if steps == 1 else 2.5 * radius / steps
         delta = torch.zeros_like(x)
         for _ in range(steps):
-            # The loss falls with y·f, so ascent follows −y ∇f; its length does not matter for a normalised step.
+            # The loss falls with y·f, so ascent follows −y ∇f; its length does not matter for a normalised
+            # step.
             g = input_gradient(w, x + delta, -y).flatten(-2)
             delta = delta.flatten(-2) + size * g / g.norm(dim=-1, keepdim=True).clamp(min=1e-300)
             delta = (delta / (delta.norm(dim=-1, keepdim=True) / radius).clamp(min=1.0)).view_as(x)

@@ -1,7 +1,11 @@
-"""The one loop. Every dynamics — descent, recursion, flow, image epochs — is a step that this loop runs, records and resumes.
+"""The one loop. Every dynamics — descent, recursion, flow, image epochs — is a step that this loop runs,
+records and resumes.
 
-A state is a NamedTuple of tensors. With ``runs`` given, every tensor has a leading axis of independent runs, and each recorded
-step gives one row for each run, with the run's labels (its seed, and what else tells it from the others) as columns. A run that has left the numbers (core/health.py: overflowed or saturated) is recorded up to there and then left out.
+A state is a NamedTuple of tensors. With ``runs`` given, every tensor has a leading axis of independent runs,
+and each recorded
+step gives one row for each run, with the run's labels (its seed, and what else tells it from the others) as
+columns. A run that has left the numbers (core/health.py: overflowed or saturated) is recorded up to there and
+then left out.
 """
 
 from __future__ import annotations
@@ -34,7 +38,8 @@ Observe = Callable[[S, int], Mapping[str, Tensor | float]]
 
 @dataclass(frozen=True)
 class Recording(Generic[S]):
-    """What a trajectory leaves: its rows, the last state, where runs diverged (run → first recorded step that is not healthy) and how."""
+    """What a trajectory leaves: its rows, the last state, where runs diverged (run → first recorded step that
+    is not healthy) and how."""
 
     rows: Rows
     state: S
@@ -44,7 +49,9 @@ class Recording(Generic[S]):
     def healthy(self, what: str, remedy: str = "lower the learning rate") -> Self:
         """The recording itself, or the one-line error of a training that left the numbers."""
         if self.diverged:
-            lost = ", ".join(f"run {run} {self.how.get(run, 'overflowed')} at step {t}" for run, t in self.diverged.items())
+            lost = ", ".join(
+                f"run {run} {self.how.get(run, 'overflowed')} at step {t}" for run, t in self.diverged.items()
+            )
             raise Diverged(f"training left the numbers: {what}, {lost}; {remedy}")
         return self
 
@@ -56,7 +63,11 @@ def by_seed(seeds: Sequence[int]) -> list[Labels]:
 
 def name_of(labels: Labels) -> str:
     """What a run is called in notes: its seed, or all its labels where the seed alone does not tell it."""
-    return str(labels["seed"]) if set(labels) == {"seed"} else ",".join(f"{key}={value}" for key, value in labels.items()) or "0"
+    return (
+        str(labels["seed"])
+        if set(labels) == {"seed"}
+        else ",".join(f"{key}={value}" for key, value in labels.items()) or "0"
+    )
 
 
 def _row_values(observed: Mapping[str, Tensor | float], index: int, batched: bool) -> dict[str, Any]:
@@ -81,15 +92,23 @@ def trajectory(
     stop: Callable[[S, int], bool] | None = None,
     clocks: Sequence[str] = (),
 ) -> Recording[S]:
-    """Run ``state = step(state, t)`` for t = 0 … steps−1 and observe at t = 0, every, 2·every, … and at the end.
+    """Run ``state = step(state, t)`` for t = 0 … steps−1 and observe at t = 0, every, 2·every, … and at the
+    end.
 
-    ``observe(state, t)`` is a pure function of the state. ``keep`` saves the trajectory as it goes and resumes it: t₁ steps
-    and then t₂ more give what t₁+t₂ give. ``stop`` ends the trajectory early at a recorded step. ``clocks`` name tensors of the state
+    ``observe(state, t)`` is a pure function of the state. ``keep`` saves the trajectory as it goes and
+    resumes it: t₁ steps
+    and then t₂ more give what t₁+t₂ give. ``stop`` ends the trajectory early at a recorded step. ``clocks``
+    name tensors of the state
     that may grow without bound.
     """
     require_at_least("steps", steps, 0)
     require_at_least("every", every, 1)
-    require(runs is None or len(runs) > 0, "a trajectory needs at least one run", "runs=()", "give at least one seed")
+    require(
+        runs is None or len(runs) > 0,
+        "a trajectory needs at least one run",
+        "runs=()",
+        "give at least one seed",
+    )
     labels: Sequence[Labels] = runs if runs is not None else [{}]
     names = [name_of(label) for label in labels]
     rows: Rows = []

@@ -43,7 +43,9 @@ ADVERSARIAL = TrainingSpec(
 #: the same for CIFAR-10 on 5000 images: a narrow stand-in for AT's WideResNet-34-10, at its radius
 CIFAR_NET = RESNET.replace(channels=3, side=32)
 CIFAR_STANDARD = STANDARD.replace(epochs=10, attack=AttackSpec(eps=8 / 255))
-CIFAR_ADVERSARIAL = ADVERSARIAL.replace(epochs=10, attack=AttackSpec(eps=8 / 255, steps=5, ramp=Ramp(epochs=3)))
+CIFAR_ADVERSARIAL = ADVERSARIAL.replace(
+    epochs=10, attack=AttackSpec(eps=8 / 255, steps=5, ramp=Ramp(epochs=3))
+)
 
 
 class ImageNetwork(ImageTraining):
@@ -70,7 +72,9 @@ class ImageNetwork(ImageTraining):
     }
 
     seeds: tuple[int, ...] = (0,)
-    snapshots: int = Field(default=1, ge=1, description="of the recorded epochs, keep the weights of every so many, and the last")
+    snapshots: int = Field(
+        default=1, ge=1, description="of the recorded epochs, keep the weights of every so many, and the last"
+    )
 
 
 class Kept(Columns):
@@ -132,7 +136,10 @@ class Network:
 
     def _place(self, part: str, prefix: str, **labels: int) -> ImageClassifier:
         net = self.spec.net.build(stream(self.seed, "init"))
-        weights, buffers = (self.run.tensor(part, f"{prefix}{name}", seed=self.seed, **labels) for name in ("weights", "buffers"))
+        weights, buffers = (
+            self.run.tensor(part, f"{prefix}{name}", seed=self.seed, **labels)
+            for name in ("weights", "buffers")
+        )
         place(net, weights, buffers)
         return net.eval()
 
@@ -164,9 +171,13 @@ def both_needed(spec: ImageNetwork, adversarial: TrainingSpec, seeds: Sequence[i
     return networks_needed((s, seed) for s in methods(spec, adversarial).values() for seed in seeds)
 
 
-def both(spec: ImageNetwork, adversarial: TrainingSpec, seeds: Sequence[int], folder: Folder) -> dict[str, list[Network]]:
+def both(
+    spec: ImageNetwork, adversarial: TrainingSpec, seeds: Sequence[int], folder: Folder
+) -> dict[str, list[Network]]:
     """The networks of both trainings, a list over seeds each."""
-    return {name: [trained(s, seed, folder) for seed in seeds] for name, s in methods(spec, adversarial).items()}
+    return {
+        name: [trained(s, seed, folder) for seed in seeds] for name, s in methods(spec, adversarial).items()
+    }
 
 
 EXPERIMENT = Experiment(

@@ -30,14 +30,18 @@ class ImageTraining(Spec):
     """
 
     dataset: str = "mnist"
-    grouping: str = Field(default="each", description="labels: each class, halves, parity, or groups such as 0,1,8|2,3")
+    grouping: str = Field(
+        default="each", description="labels: each class, halves, parity, or groups such as 0,1,8|2,3"
+    )
     train: int = Field(
         default=10_000,
         ge=50,
         description="training images, drawn by seed; the held-out share is taken from them",
     )
     test: int = Field(default=2000, ge=10, description="test images, the same for every seed")
-    attacked: int = Field(default=200, ge=0, description="images of each set attacked at recorded epochs; 0: none")
+    attacked: int = Field(
+        default=200, ge=0, description="images of each set attacked at recorded epochs; 0: none"
+    )
     net: NetworkSpec = RESNET
     training: TrainingSpec = STANDARD
     every: int = Field(default=1, ge=1, description="record every so many epochs, and the last")

@@ -39,11 +39,15 @@ class Packing(Spec):
     }
 
     seeds: tuple[int, ...] = (0,)
-    dimensions: tuple[int, ...] = Field(default=(8, 16, 24, 32, 48, 64, 96, 128), description="D of the count")
+    dimensions: tuple[int, ...] = Field(
+        default=(8, 16, 24, 32, 48, 64, 96, 128), description="D of the count"
+    )
     deltas: tuple[float, ...] = Field(default=(0.2, 0.1, 0.01), description="δ of the count")
     mus: tuple[float, ...] = Field(default=(0.0, 0.05, 0.1, 0.2), description="robust error μ")
     fixed_depth: int = Field(default=3, ge=1)
-    listed: tuple[int, ...] = Field(default=(2, 3, 4, 5), description="D whose whole support is listed and checked")
+    listed: tuple[int, ...] = Field(
+        default=(2, 3, 4, 5), description="D whose whole support is listed and checked"
+    )
     n: int = Field(default=100, ge=1, description="N of the comparison with f_S")
     train_dimensions: tuple[int, ...] = Field(default=(2, 3, 4), description="D of the illustration")
     widths: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)
@@ -157,14 +161,18 @@ def trainable(law: PackingLaw, width: int, hidden: int, steps: int, seed: int) -
     data = law.support()
     rng = stream(seed, "illustration", law.D, width, hidden)
     net = _mlp(law.D, width, hidden, rng)
-    corners = law.radius * (2.0 * torch.cartesian_prod(*[torch.arange(2)] * law.D).view(-1, law.D).double() - 1)
+    corners = law.radius * (
+        2.0 * torch.cartesian_prod(*[torch.arange(2)] * law.D).view(-1, law.D).double() - 1
+    )
     x = (data.x[:, None] + corners).flatten(0, 1)
     y = data.y.repeat_interleave(len(corners))
     optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
     plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     with torch.enable_grad():
         for _ in range(steps):
-            inner = data.x + law.radius * (2 * torch.rand(data.x.shape, generator=rng, dtype=torch.float64) - 1)
+            inner = data.x + law.radius * (
+                2 * torch.rand(data.x.shape, generator=rng, dtype=torch.float64) - 1
+            )
             points, labels = torch.cat([x, inner]), torch.cat([y, data.y])
             loss = nn.functional.softplus(-labels * net(4 * (points - 0.5))[:, 0]).mean()
             optimiser.zero_grad()
@@ -230,7 +238,8 @@ EXPERIMENTS = (
     Experiment(
         name="packing",
         paper="ep",
-        shows="CGRO Thm 5.3, EP: random labels on a packing; least parameters by VC counting over D, δ, μ; trainability as illustration",
+        shows="CGRO Thm 5.3, EP: random labels on a packing; least parameters by VC counting over D, δ, μ; "
+        "trainability as illustration",
         spec=Packing,
         run=run_packing,
         revision=2,

@@ -1,6 +1,7 @@
 """The papers' rooms and all experiments by name.
 
-A room is a module with EXPERIMENTS, CLAIMS and FIGURES. Those of the package are named here, those of other packages are announced as entry
+A room is a module with EXPERIMENTS, CLAIMS and FIGURES. Those of the package are named here, those of other
+packages are announced as entry
 points of the group `featscope.papers`; none is imported before somebody asks.
 """
 
@@ -28,7 +29,11 @@ def rooms() -> dict[str, ModuleType]:
     found = {name: import_module(f"featscope.papers.{name}") for name in PAPERS}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         if point.name in found:
-            raise BadInput("two rooms for one paper", f"{point.name} ({point.value})", "give the entry point another name")
+            raise BadInput(
+                "two rooms for one paper",
+                f"{point.name} ({point.value})",
+                "give the entry point another name",
+            )
         found[point.name] = point.load()
     return found
 

@@ -1,4 +1,5 @@
-"""A finished run as judges, figures and users read it: rows and tensors, with settings of the experiment's own type."""
+"""A finished run as judges, figures and users read it: rows and tensors, with settings of the experiment's
+own type."""
 
 from __future__ import annotations
 

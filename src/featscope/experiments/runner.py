@@ -1,6 +1,7 @@
 """Runs and what they need: children first, several processes at a time, each run once.
 
-An experiment names the runs that it reads (`Experiment.needs`); the runner makes them before it, hands them over in the folder, and writes their
+An experiment names the runs that it reads (`Experiment.needs`); the runner makes them before it, hands them
+over in the folder, and writes their
 digests into the manifest. A run that another process is at is waited for.
 """
 
@@ -96,7 +97,11 @@ def _job(name: str, spec: Any, root: Path) -> Path:
 
 
 def run_all(
-    requests: Sequence[Request], store: Store, progress: Progress | None = None, jobs: int = 1, on_run: Callable[[Run], None] | None = None
+    requests: Sequence[Request],
+    store: Store,
+    progress: Progress | None = None,
+    jobs: int = 1,
+    on_run: Callable[[Run], None] | None = None,
 ) -> None:
     """Make the runs of all requests, ``jobs`` at a time; a run that exists is reported too."""
     shown, told = progress or Silent(), on_run or (lambda _: None)
@@ -116,7 +121,13 @@ def run_all(
             raise
 
 
-def _drain(pool: ProcessPoolExecutor, nodes: dict[str, _Node], store: Store, progress: Progress, on_run: Callable[[Run], None]) -> None:
+def _drain(
+    pool: ProcessPoolExecutor,
+    nodes: dict[str, _Node],
+    store: Store,
+    progress: Progress,
+    on_run: Callable[[Run], None],
+) -> None:
     """Submit every request whose children are done, until all are."""
     waiting, done = dict(nodes), set[str]()
     under_way: dict[Future[Path], str] = {}

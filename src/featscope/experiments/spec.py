@@ -35,7 +35,8 @@ class Settled(Protocol):
 
 
 class Spec(Value):
-    """The settings of an experiment. The field defaults are the `cpu` profile; `profiles` holds what the others change."""
+    """The settings of an experiment. The field defaults are the `cpu` profile; `profiles` holds what the
+    others change."""
 
     profiles: ClassVar[Mapping[str, Overrides]] = {}
     #: the papers' letters as other names of keys, for example P → law.patches
@@ -56,7 +57,12 @@ class Spec(Value):
     def of(cls, run: Settled) -> Self:
         """The settings of a run of this experiment, with their type."""
         found = run.settings
-        require(isinstance(found, cls), f"the run's settings are not {cls.__name__}", type(found).__name__, "give a run of that experiment")
+        require(
+            isinstance(found, cls),
+            f"the run's settings are not {cls.__name__}",
+            type(found).__name__,
+            "give a run of that experiment",
+        )
         return cast(Self, found)
 
     @property
@@ -168,7 +174,8 @@ def resolve(experiment: Experiment[T], profile: str, overrides: Overrides | None
 
 
 def identity(experiment: Experiment[Any], spec: Spec) -> Json:
-    """What identifies a run: the experiment, its revision, the resolved spec, and the names of parts that are not of the declared type."""
+    """What identifies a run: the experiment, its revision, the resolved spec, and the names of parts that are
+    not of the declared type."""
     types = other_types(spec, experiment.spec)
     who: Json = {"experiment": experiment.name, "revision": experiment.revision, "spec": plain(spec)}
     return {**who, "types": types} if types else who
@@ -202,7 +209,8 @@ def request(experiment: Experiment[Any], profile: str, overrides: Overrides | No
 
 
 def restore(experiment: Experiment[T], identity: Json) -> T:
-    """The spec that an identity was made of; parts of other types are made by the classes of their registered names."""
+    """The spec that an identity was made of; parts of other types are made by the classes of their registered
+    names."""
     body = copy.deepcopy(identity["spec"])
     model: type[BaseModel] = experiment.spec
     for key, name in sorted(identity.get("types", {}).items(), key=lambda item: -item[0].count(".")):

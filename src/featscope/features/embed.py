@@ -1,7 +1,9 @@
 """Embeddings of images, kept in the data folder and found again by what decides them.
 
-The key is the hash of the encoder's weights, the data's hash, the indices, and the preprocessing. Chunks are written one by one, each moved to its place
-when it is complete and with the hash of its numbers in its header; an interrupted embedding goes on after the last chunk, a damaged chunk is made again.
+The key is the hash of the encoder's weights, the data's hash, the indices, and the preprocessing. Chunks are
+written one by one, each moved to its place
+when it is complete and with the hash of its numbers in its header; an interrupted embedding goes on after the
+last chunk, a damaged chunk is made again.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ def place(encoder: Encoder, images: Images, index: Tensor, root: Path | None = N
     folder = data_folder(root) / HOME / f"{encoder.name}-{images.name}-{images.split}-{digest(who)}"
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "identity.json").exists():
-        write_json(folder / "identity.json", {**who, "dataset": images.name, "split": images.split, "images": len(index)})
+        write_json(
+            folder / "identity.json",
+            {**who, "dataset": images.name, "split": images.split, "images": len(index)},
+        )
     return folder
 
 
@@ -58,7 +63,13 @@ def _read(path: Path, rows: int, width: int) -> Tensor | None:
     return found if found.shape == (rows, width) and _sha256(found) == known else None
 
 
-def embed(encoder: Encoder, images: Images, index: Tensor, root: Path | None = None, told: Told = lambda done, total: None) -> Tensor:
+def embed(
+    encoder: Encoder,
+    images: Images,
+    index: Tensor,
+    root: Path | None = None,
+    told: Told = lambda done, total: None,
+) -> Tensor:
     """(N, width) float32 embeddings of the images of these indices, made where they are not there yet."""
     require_at_least("images", len(index), 1)
     folder = place(encoder, images, index, root)

@@ -1,7 +1,10 @@
-"""Images with given features (AT §6.2, after Ilyas et al. 2019): min over X̂ in [0, 1] of ‖G(X̂) − G(X)‖₂, started from noise.
+"""Images with given features (AT §6.2, after Ilyas et al. 2019): min over X̂ in [0, 1] of ‖G(X̂) − G(X)‖₂,
+started from noise.
 
-The set of X̂ with the labels of their X holds what the reference network's representation G keeps of the data: D̂_NR for a standard-trained
-reference, D̂_R for an adversarially trained one. Start, layer, steps and the error reached go with the images, because they decide what another
+The set of X̂ with the labels of their X holds what the reference network's representation G keeps of the
+data: D̂_NR for a standard-trained
+reference, D̂_R for an adversarially trained one. Start, layer, steps and the error reached go with the
+images, because they decide what another
 network reads in them.
 """
 
@@ -36,7 +39,8 @@ COPY_ERROR = 1e-3
 class InversionSpec(Value):
     """Adam on the images, clamped to [0, 1] after every step.
 
-    `noise`: uniform in [0, 1], what the paper describes; `grey`: ½ and `black`: 0, each with noise of size .05; `image`: another image of the data.
+    `noise`: uniform in [0, 1], what the paper describes; `grey`: ½ and `black`: 0, each with noise of size
+    .05; `image`: another image of the data.
     An image whose relative error falls to ``tolerance`` stays as it is.
     """
 
@@ -57,7 +61,8 @@ class Inversion(NamedTuple):
 
 
 class Inverted(NamedTuple):
-    """A data set of reconstructed images with the labels of their originals and the relative feature error of each."""
+    """A data set of reconstructed images with the labels of their originals and the relative feature error of
+    each."""
 
     x: Tensor
     y: Tensor
@@ -95,7 +100,8 @@ def begin(spec: InversionSpec, x: Tensor, seed: int) -> Tensor:
 
 
 def _gradient(represent: nn.Module, x: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """∇_X̂ ‖G(X̂) − target‖₂ ÷ ‖target‖₂, 0 where the norm is 0 and has no gradient, and the relative errors."""
+    """∇_X̂ ‖G(X̂) − target‖₂ ÷ ‖target‖₂, 0 where the norm is 0 and has no gradient, and the relative
+    errors."""
     with torch.enable_grad():
         leaf = x.detach().requires_grad_(True)
         features = represent(leaf)
@@ -107,10 +113,14 @@ def _gradient(represent: nn.Module, x: Tensor, target: Tensor) -> tuple[Tensor, 
     return gradient, (size / scale)[:, 0]
 
 
-def invert(net: nn.Module, x: Tensor, y: Tensor, spec: InversionSpec, seed: int = 0, keep: Part | None = None) -> Inverted:
-    """Reconstruct all images in batches, through the one loop, so that an interrupted inversion goes on where it was saved.
+def invert(
+    net: nn.Module, x: Tensor, y: Tensor, spec: InversionSpec, seed: int = 0, keep: Part | None = None
+) -> Inverted:
+    """Reconstruct all images in batches, through the one loop, so that an interrupted inversion goes on where
+    it was saved.
 
-    ``net`` is one of our networks or any other; the search runs on a folded copy of it up to the layer where that can be made; errors are measured on the network itself.
+    ``net`` is one of our networks or any other; the search runs on a folded copy of it up to the layer where
+    that can be made; errors are measured on the network itself.
     """
     with in_mode(net, "eval"), torch.no_grad():
         represent = Representation(net, spec.layer)
@@ -119,7 +129,8 @@ def invert(net: nn.Module, x: Tensor, y: Tensor, spec: InversionSpec, seed: int 
 
         def step(state: Inversion, t: int) -> Inversion:
             moved = [
-                _adam(searched[-1], spec, t, *parts) for parts in zip(*(torch.split(s, spec.batch) for s in (*state, target)), strict=True)
+                _adam(searched[-1], spec, t, *parts)
+                for parts in zip(*(torch.split(s, spec.batch) for s in (*state, target)), strict=True)
             ]
             return Inversion(*(torch.cat(part) for part in zip(*moved, strict=True)))
 
@@ -137,7 +148,8 @@ def invert(net: nn.Module, x: Tensor, y: Tensor, spec: InversionSpec, seed: int 
         made = trajectory(step, first, spec.steps, observe, every, keep=keep).healthy(*sound).state.x
         seen = relative_error(_in_batches(searched[0], made, spec.batch), target)
         if float((seen - errors(made)).abs().max()) > COPY_ERROR:
-            # Where the search ended the copy is another function than the network, so the search is repeated on the network.
+            # Where the search ended the copy is another function than the network, so the search is repeated
+            # on the network.
             searched.append(represent)
             made = trajectory(step, first, spec.steps, observe, every).healthy(*sound).state.x
         provenance = {"network": network_hash(net), "seed": seed, **spec.model_dump()}
@@ -149,7 +161,13 @@ def _in_batches(represent: nn.Module, x: Tensor, batch: int) -> Tensor:
 
 
 def _adam(
-    represent: nn.Module, spec: InversionSpec, t: int, x: Tensor, first: Tensor, second: Tensor, target: Tensor
+    represent: nn.Module,
+    spec: InversionSpec,
+    t: int,
+    x: Tensor,
+    first: Tensor,
+    second: Tensor,
+    target: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     gradient, error = _gradient(represent, x, target)
     first = _BETAS[0] * first + (1 - _BETAS[0]) * gradient
@@ -176,5 +194,9 @@ def read(path: Path) -> Inverted:
             provenance = json.loads((source.metadata() or {})["provenance"])
             x, y, error = (source.get_tensor(key) for key in ("x", "y", "error"))
     except (OSError, SafetensorError, KeyError, ValueError) as problem:
-        raise BadInput("not a reconstructed data set", f"{path} ({str(problem)[:80]})", "make it again with features.invert") from None
+        raise BadInput(
+            "not a reconstructed data set",
+            f"{path} ({str(problem)[:80]})",
+            "make it again with features.invert",
+        ) from None
     return Inverted(x, y, error, provenance)

@@ -53,7 +53,10 @@ class Landscape(NamedTuple):
         """change ÷ (δ·gradient), (R, N), the loss known to ``ROUNDING``: at most 1 by the mean value theorem
         if the gradient was found.
         """
-        reach = torch.as_tensor(radii, dtype=self.change.dtype, device=self.change.device)[:, None] * self.gradient
+        reach = (
+            torch.as_tensor(radii, dtype=self.change.dtype, device=self.change.device)[:, None]
+            * self.gradient
+        )
         return self.change / (reach + ROUNDING)
 
 
@@ -125,7 +128,9 @@ def _loss(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return functional.cross_entropy(net(x), y, reduction="none")
 
 
-def _one_batch(net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], steps: int, rng: Generator) -> Landscape:
+def _one_batch(
+    net: nn.Module, x: Tensor, y: Tensor, threat: Threat, radii: Sequence[float], steps: int, rng: Generator
+) -> Landscape:
     loss, slope = loss_and_norm(net, x, y, threat)
     change, where = largest_change(net, x, y, threat, radii, steps, rng)
     top, best, last = slope, torch.zeros_like(x), 0.0

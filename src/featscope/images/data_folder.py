@@ -1,6 +1,8 @@
-"""The data folder: how a data set or the weights of an encoder get there — whole, checked, from the first source that has them.
+"""The data folder: how a data set or the weights of an encoder get there — whole, checked, from the first
+source that has them.
 
-What is stored has a folder of its own name with a manifest. It is written beside its place and moved there when it is complete, so a reader never
+What is stored has a folder of its own name with a manifest. It is written beside its place and moved there
+when it is complete, so a reader never
 sees half of it.
 """
 
@@ -65,7 +67,8 @@ class Item(Protocol[C]):
 
 
 def data_folder(given: Path | None = None) -> Path:
-    """The folder that holds the data: as given, else $FEATSCOPE_DATA, else featscope/data in the user's cache folder."""
+    """The folder that holds the data: as given, else $FEATSCOPE_DATA, else featscope/data in the user's cache
+    folder."""
     if given is not None:
         return given
     if os.environ.get(VARIABLE):
@@ -83,15 +86,20 @@ def read_manifest(name: str, title: str, root: Path, *keys: str) -> dict[str, An
     """The manifest of what is stored under ``name``; it must have this version's form and all ``keys``."""
     path = root / name / "manifest.json"
     if not path.exists():
-        raise BadInput(f"{title} is not there", str(root), f"run `featscope data fetch {name}`, or set {VARIABLE}")
+        raise BadInput(
+            f"{title} is not there", str(root), f"run `featscope data fetch {name}`, or set {VARIABLE}"
+        )
     manifest = read_json(path, f"run `featscope data fetch {name} --force`")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or not set(keys) <= set(manifest):
-        raise BadInput("not a manifest of this version", str(path), f"run `featscope data fetch {name} --force`")
+        raise BadInput(
+            "not a manifest of this version", str(path), f"run `featscope data fetch {name} --force`"
+        )
     return manifest
 
 
 def put(root: Path, name: str, source: str, write: Callable[[Path], dict[str, Any]]) -> Path:
-    """Let ``write`` fill a folder and return its manifest; the folder appears under ``name`` when all is written, and what was there goes in one move."""
+    """Let ``write`` fill a folder and return its manifest; the folder appears under ``name`` when all is
+    written, and what was there goes in one move."""
     place, partial, old = root / name, root / f"{name}.partial", root / f"{name}.old"
     bring_back(root, name)
     shutil.rmtree(partial, ignore_errors=True)
@@ -141,7 +149,12 @@ def fetch(
 
     A folder that the user names is the only source tried. Otherwise all sources are, in their order.
     """
-    require(folder is not None or not unverified, "--unverified is for files of your own", "no --from", "name their folder")
+    require(
+        folder is not None or not unverified,
+        "--unverified is for files of your own",
+        "no --from",
+        "name their folder",
+    )
     root.mkdir(parents=True, exist_ok=True)
     with locked(root / item.name, wait=False):
         bring_back(root, item.name)
@@ -154,7 +167,9 @@ def fetch(
                 say(f"{item.name}: fetched again, because {error}")
         _require_space(item, root)
         if folder is not None:
-            return item.install(item.from_folder(folder, not unverified), root, f"folder {folder.name}", not unverified)
+            return item.install(
+                item.from_folder(folder, not unverified), root, f"folder {folder.name}", not unverified
+            )
         return _fetch_from_anywhere(item, root, only, say, report)
 
 
@@ -165,7 +180,9 @@ def _fetch_from_anywhere(item: Item[C], root: Path, only: str | None, say: Say, 
         shutil.rmtree(left, ignore_errors=True)
     sources = item.sources(cache, report)
     if only is not None:
-        require(only in sources, f"{item.title} has no such source", only, "choose one of " + ", ".join(sources))
+        require(
+            only in sources, f"{item.title} has no such source", only, "choose one of " + ", ".join(sources)
+        )
         sources = {only: sources[only]}
     problems = []
     for name, get in sources.items():
@@ -191,4 +208,9 @@ def _drop_if_empty(cache: Path) -> None:
 def _require_space(item: Item[C], root: Path) -> None:
     needed, free = 3 * item.bytes, shutil.disk_usage(root).free
     rule = f"fetching {item.title} needs {needed / 1e6:.0f} MB on the disk"
-    require(free >= needed, rule, f"{free / 1e6:.0f} MB free at {root}", f"free some, or name another folder with --data or {VARIABLE}")
+    require(
+        free >= needed,
+        rule,
+        f"{free / 1e6:.0f} MB free at {root}",
+        f"free some, or name another folder with --data or {VARIABLE}",
+    )

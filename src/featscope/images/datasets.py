@@ -1,4 +1,5 @@
-"""The one form on disk, the same whatever the source: four uint8 .npy files, memory-mapped, and a manifest with their SHA-256.
+"""The one form on disk, the same whatever the source: four uint8 .npy files, memory-mapped, and a manifest
+with their SHA-256.
 
 How it gets there is images/shelf.py's business; this module knows what it is.
 """
@@ -69,17 +70,24 @@ class Images:
         """All labels as int64."""
         return torch.from_numpy(np.asarray(self.labels).astype(np.int64))
 
-    def batch(self, index: Tensor | None = None, dtype: torch.dtype = torch.float32, device: str | torch.device = "cpu") -> ImageBatch:
+    def batch(
+        self,
+        index: Tensor | None = None,
+        dtype: torch.dtype = torch.float32,
+        device: str | torch.device = "cpu",
+    ) -> ImageBatch:
         """Some images, or all, as tensors: pixel/255 in [0, 1], channels first."""
         chosen = slice(None) if index is None else index.numpy()
         raw = torch.from_numpy(np.array(self.pixels[chosen]))
         x = raw.to(device).permute(0, 3, 1, 2).to(dtype) / 255
         y = self.y if index is None else self.y[index]
-        # With one channel, contiguous() keeps strides that also read as channels-last, a path in which torch can crash at small widths.
+        # With one channel, contiguous() keeps strides that also read as channels-last, a path in which torch
+        # can crash at small widths.
         return ImageBatch(x.clone(memory_format=torch.contiguous_format), y.to(device))
 
     def subset(self, n: int, seed: int, balanced: bool = True) -> Tensor:
-        """The indices of ``n`` images drawn by seed, the same number of each class if ``balanced`` (up to one)."""
+        """The indices of ``n`` images drawn by seed, the same number of each class if ``balanced`` (up to
+        one)."""
         return draw_subset(self.y, n, seed, f"{self.name}-{self.split}", balanced)
 
 
@@ -94,10 +102,22 @@ def check_content(data: Dataset, arrays: Arrays, checked: bool = True) -> dict[s
     for split, size in zip(("train", "test"), data.sizes, strict=True):
         images, labels = arrays[f"{split}-images"], arrays[f"{split}-labels"]
         rule, remedy = f"{data.title} {split} images have shape {data.shape}", "get the official files"
-        require(images.shape[1:] == data.shape and len(images) == len(labels), rule, f"{images.shape}, {labels.shape}", remedy)
-        require(not checked or len(images) == size, f"{data.title} has {size} {split} images", f"{len(images)}", remedy)
+        require(
+            images.shape[1:] == data.shape and len(images) == len(labels),
+            rule,
+            f"{images.shape}, {labels.shape}",
+            remedy,
+        )
+        require(
+            not checked or len(images) == size,
+            f"{data.title} has {size} {split} images",
+            f"{len(images)}",
+            remedy,
+        )
         top = int(labels.max()) if labels.size else 0
-        require(top < len(data.classes), f"{data.title} has labels below {len(data.classes)}", f"{top}", remedy)
+        require(
+            top < len(data.classes), f"{data.title} has labels below {len(data.classes)}", f"{top}", remedy
+        )
     for key in ARRAYS:
         hashes[key] = sha256(arrays[key])
         known = data.hashes[key] if data.hashes else hashes[key]
@@ -131,7 +151,9 @@ def _manifest(data: Dataset, root: Path) -> dict[str, Any]:
     manifest = read_manifest(data.name, data.title, root, "arrays", "published")
     if set(manifest["arrays"]) != set(ARRAYS):
         path = root / data.name / "manifest.json"
-        raise BadInput("not a manifest of this version", str(path), f"run `featscope data fetch {data.name} --force`")
+        raise BadInput(
+            "not a manifest of this version", str(path), f"run `featscope data fetch {data.name} --force`"
+        )
     return manifest
 
 
@@ -148,25 +170,40 @@ def _open(data: Dataset, root: Path, key: str, entry: dict[str, Any]) -> Bytes:
 
 
 def load(name: str, split: Split, root: Path | None = None) -> Images:
-    """Open one split, memory-mapped. The hashes were checked when it was written; :func:`verify` checks them again."""
+    """Open one split, memory-mapped. The hashes were checked when it was written; :func:`verify` checks them
+    again."""
     data, home = dataset(name), data_folder(root)
     entries = _manifest(data, home)["arrays"]
-    pixels, labels = (_open(data, home, f"{split}-{kind}", entries[f"{split}-{kind}"]) for kind in ("images", "labels"))
+    pixels, labels = (
+        _open(data, home, f"{split}-{kind}", entries[f"{split}-{kind}"]) for kind in ("images", "labels")
+    )
     return Images(name, split, pixels, labels, data.classes, entries[f"{split}-images"]["sha256"])
 
 
 def verify(data: Dataset, root: Path) -> dict[str, Any]:
-    """Hash the files again and compare with the manifest and, unless they are the user's own, with what is published."""
+    """Hash the files again and compare with the manifest and, unless they are the user's own, with what is
+    published."""
     manifest = _manifest(data, root)
     arrays = {key: _open(data, root, key, manifest["arrays"][key]) for key in ARRAYS}
     for key, array in arrays.items():
         found, known = sha256(array), manifest["arrays"][key]["sha256"]
         remedy = f"run `featscope data fetch {data.name} --force`"
-        require(found == known, "the file was changed after it was written", f"{root / data.name / key}.npy", remedy)
+        require(
+            found == known,
+            "the file was changed after it was written",
+            f"{root / data.name / key}.npy",
+            remedy,
+        )
     check_content(data, arrays, manifest["published"])
     sizes = [len(arrays[k]) for k in ARRAYS[::2]]
     holds = f"{sizes[0]} + {sizes[1]} images"
-    return {"dataset": data.name, "published": manifest["published"], "source": source_of(data.name, root), "sizes": sizes, "holds": holds}
+    return {
+        "dataset": data.name,
+        "published": manifest["published"],
+        "source": source_of(data.name, root),
+        "sizes": sizes,
+        "holds": holds,
+    }
 
 
 @dataclass(frozen=True)
@@ -217,11 +254,27 @@ class ImageSet:
     def overview(self) -> dict[str, Any]:
         """What `featscope data list` shows of it."""
         data = self.data
-        sources = ["folder", "official", *(f"{p.kind} {p.name}" + (f" {p.version}" if p.version else "") for p in data.packages)]
-        line = {"name": data.name, "title": data.title, "train": data.sizes[0], "test": data.sizes[1], "shape": list(data.shape)}
-        return {**line, "classes": list(data.classes), "megabytes": round(data.bytes / 1e6, 1), "sources": sources}
+        sources = [
+            "folder",
+            "official",
+            *(f"{p.kind} {p.name}" + (f" {p.version}" if p.version else "") for p in data.packages),
+        ]
+        line = {
+            "name": data.name,
+            "title": data.title,
+            "train": data.sizes[0],
+            "test": data.sizes[1],
+            "shape": list(data.shape),
+        }
+        return {
+            **line,
+            "classes": list(data.classes),
+            "megabytes": round(data.bytes / 1e6, 1),
+            "sources": sources,
+        }
 
 
 def fetch(data: Dataset, root: Path, **options: Any) -> Path:
-    """Bring a data set into its form on disk; the options are those of :func:`featscope.images.data_folder.fetch`."""
+    """Bring a data set into its form on disk; the options are those of
+    :func:`featscope.images.data_folder.fetch`."""
     return shelf.fetch(ImageSet(data), root, **options)

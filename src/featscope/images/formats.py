@@ -1,6 +1,8 @@
-"""Readers of the official file formats. Each takes bytes and returns uint8 arrays: images (N, H, W, C), labels (N).
+"""Readers of the official file formats. Each takes bytes and returns uint8 arrays: images (N, H, W, C),
+labels (N).
 
-A file that is not what it should be — an HTML page, a truncated download, another format — is a one-line error. Nothing is unpickled.
+A file that is not what it should be — an HTML page, a truncated download, another format — is a one-line
+error. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -25,7 +27,11 @@ _CIFAR_RECORD = 1 + CIFAR_SIDE * CIFAR_SIDE * CIFAR_CHANNELS
 
 def damaged(name: str, reason: str) -> BadInput:
     """The error for a file that cannot be read as what its name says."""
-    return BadInput("not a readable data file", f"{name} ({reason})", "fetch it again, or name a folder with the official files")
+    return BadInput(
+        "not a readable data file",
+        f"{name} ({reason})",
+        "fetch it again, or name a folder with the official files",
+    )
 
 
 def refuse_page(data: bytes, name: str) -> None:
@@ -47,7 +53,8 @@ def gunzip(data: bytes, name: str) -> bytes:
 
 
 def read_idx(data: bytes, name: str) -> Bytes:
-    """IDX: two zero bytes, the type 8 (unsigned byte), the number of axes, the sizes as big-endian 32-bit integers, the values."""
+    """IDX: two zero bytes, the type 8 (unsigned byte), the number of axes, the sizes as big-endian 32-bit
+    integers, the values."""
     data = gunzip(data, name)
     if len(data) < 4 or data[:3] != b"\x00\x00\x08":
         raise damaged(name, "no IDX header of unsigned bytes")
@@ -96,7 +103,11 @@ def read_sheet(data: bytes, name: str) -> Bytes:
             pixels = np.asarray(sheet)
     except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
         raise damaged(name, f"no PNG image: {str(error)[:80]}") from None
-    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[1:] != (CIFAR_SIDE * CIFAR_SIDE, CIFAR_CHANNELS):
+    if (
+        pixels.dtype != np.uint8
+        or pixels.ndim != 3
+        or pixels.shape[1:] != (CIFAR_SIDE * CIFAR_SIDE, CIFAR_CHANNELS)
+    ):
         raise damaged(name, f"pixels of shape {pixels.shape}")
     return pixels.reshape(-1, CIFAR_SIDE, CIFAR_SIDE, CIFAR_CHANNELS)
 
@@ -122,7 +133,12 @@ def read_svhn(data: bytes, name: str) -> tuple[Bytes, Bytes]:
         # SciPy raises errors of many kinds on broken files; each means the same here.
         raise damaged(name, f"no MATLAB 5 file: {str(error)[:80]}") from None
     images, labels = content.get("X"), content.get("y")
-    if not isinstance(images, np.ndarray) or images.ndim != 4 or images.dtype != np.uint8 or images.shape[2] != 3:
+    if (
+        not isinstance(images, np.ndarray)
+        or images.ndim != 4
+        or images.dtype != np.uint8
+        or images.shape[2] != 3
+    ):
         raise damaged(name, "no variable X of bytes with shape (H, W, 3, N)")
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "uif" or labels.size != images.shape[3]:
         raise damaged(name, "no variable y with one label for each image")

@@ -1,4 +1,5 @@
-"""Partitions of the classes — first half against second, even against odd, any other — and subsets by seed."""
+"""Partitions of the classes — first half against second, even against odd, any other — and subsets by
+seed."""
 
 from __future__ import annotations
 
@@ -13,15 +14,26 @@ LEFT_OUT = -1
 
 
 class Grouping(Value):
-    """Disjoint groups of classes: class c belongs to group g if c ∈ parts[g]; classes in no group are left out."""
+    """Disjoint groups of classes: class c belongs to group g if c ∈ parts[g]; classes in no group are left
+    out."""
 
     parts: tuple[tuple[int, ...], ...]
 
     def model_post_init(self, context: object) -> None:
         """Refuse empty and overlapping groups."""
         flat = [c for part in self.parts for c in part]
-        require(len(self.parts) >= 2 and all(self.parts), "a grouping needs at least two groups, none empty", f"{self.parts}", "add one")
-        require(len(set(flat)) == len(flat), "groups must not share classes", f"{self.parts}", "name each class once")
+        require(
+            len(self.parts) >= 2 and all(self.parts),
+            "a grouping needs at least two groups, none empty",
+            f"{self.parts}",
+            "add one",
+        )
+        require(
+            len(set(flat)) == len(flat),
+            "groups must not share classes",
+            f"{self.parts}",
+            "name each class once",
+        )
         require(min(flat) >= 0, "classes are numbered from 0", f"{self.parts}", "use 0, 1, 2, …")
 
     def __call__(self, y: Tensor) -> Tensor:
@@ -55,7 +67,8 @@ def parity(classes: int = 10) -> Grouping:
 
 
 def grouping(text: str, classes: int = 10) -> Grouping:
-    """Return a grouping by name or as text: ``halves``, ``parity``, ``each`` (every class by itself), or ``0,1,8|2,3``."""
+    """Return a grouping by name or as text: ``halves``, ``parity``, ``each`` (every class by itself), or
+    ``0,1,8|2,3``."""
     if text == "halves":
         return halves(classes)
     if text == "parity":
@@ -65,7 +78,9 @@ def grouping(text: str, classes: int = 10) -> Grouping:
     try:
         parts = tuple(tuple(int(c) for c in part.split(",")) for part in text.split("|"))
     except ValueError:
-        raise BadInput("unknown grouping", text, "use halves, parity, each, or groups such as 0,1,8|2,3") from None
+        raise BadInput(
+            "unknown grouping", text, "use halves, parity, each, or groups such as 0,1,8|2,3"
+        ) from None
     made = Grouping(parts=parts)
     top = max(c for part in parts for c in part)
     require(top < classes, f"there are {classes} classes", f"class {top}", f"use 0 … {classes - 1}")
@@ -73,9 +88,11 @@ def grouping(text: str, classes: int = 10) -> Grouping:
 
 
 def draw_subset(y: Tensor, n: int, seed: int, name: str, balanced: bool = True) -> Tensor:
-    """Draw ``n`` indices without replacement, sorted; a smaller n of the same seed is contained in a larger one.
+    """Draw ``n`` indices without replacement, sorted; a smaller n of the same seed is contained in a larger
+    one.
 
-    ``balanced`` takes classes in turn, so that their numbers differ by at most one as long as no class runs out.
+    ``balanced`` takes classes in turn, so that their numbers differ by at most one as long as no class runs
+    out.
     """
     require(1 <= n <= len(y), "a subset needs 1 … N images", f"n={n}, N={len(y)}", "change n")
     order = torch.randperm(len(y), generator=stream(seed, "subset", name))

@@ -1,9 +1,13 @@
 """The closest pair of images with different labels, exactly, over whole data sets, in ℓ∞ on bytes.
 
-Some pair already attains the distance U. A pair is worth a look only if it could be closer, and one pixel p with |a_p − b_p| ≥ U rules it out.
-For a threshold t, let high = {p : a_p ≥ t} and low = {p : a_p ≤ t − U}: if the high set of one image meets the low set of the other, the pair
-is ruled out. Sets of 64 pixels are machine words, so one AND tests 64 pixels of a pair; the words that rule out most come first, and only
-the pairs that survive them all are measured byte by byte. What is ruled out is at least U apart, so the minimum is exact.
+Some pair already attains the distance U. A pair is worth a look only if it could be closer, and one pixel p
+with |a_p − b_p| ≥ U rules it out.
+For a threshold t, let high = {p : a_p ≥ t} and low = {p : a_p ≤ t − U}: if the high set of one image meets
+the low set of the other, the pair
+is ruled out. Sets of 64 pixels are machine words, so one AND tests 64 pixels of a pair; the words that rule
+out most come first, and only
+the pairs that survive them all are measured byte by byte. What is ruled out is at least U apart, so the
+minimum is exact.
 """
 
 from __future__ import annotations
@@ -30,7 +34,8 @@ _BASE = 400
 
 
 class Closest(NamedTuple):
-    """The smallest distance (in 1/255), where it is attained, how many pairs there are and how many were measured in full."""
+    """The smallest distance (in 1/255), where it is attained, how many pairs there are and how many were
+    measured in full."""
 
     distance: int
     left: int
@@ -146,11 +151,17 @@ def closest(
     right: tuple[Bytes, Bytes] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Closest:
-    """The closest pair of different labels between two sets of (images, labels), or within one set if ``right`` is None."""
+    """The closest pair of different labels between two sets of (images, labels), or within one set if
+    ``right`` is None."""
     same = right is None
     a, y_a = _flat(left)
     b, y_b = (a, y_a) if right is None else _flat(right)
-    require(a.shape[1] == b.shape[1], "both sets need images of one size", f"{a.shape[1]} and {b.shape[1]} bytes", "use one data set")
+    require(
+        a.shape[1] == b.shape[1],
+        "both sets need images of one size",
+        f"{a.shape[1]} and {b.shape[1]} bytes",
+        "use one data set",
+    )
     classes = int(max(y_a.max(initial=0), y_b.max(initial=0))) + 1
     order_a, order_b = np.argsort(y_a, kind="stable"), np.argsort(y_b, kind="stable")
     a, y_a = a[order_a], y_a[order_a]
@@ -188,11 +199,19 @@ def _all_pairs(a: Bytes, y_a: Bytes, b: Bytes, y_b: Bytes) -> Closest:
     return best
 
 
-def _search(a: Bytes, y_a: Bytes, b: Bytes, y_b: Bytes, classes: int, same: bool, progress: Callable[[int, int], None]) -> Closest:
-    """Labels are sorted. A bound comes from a smaller sample of the same problem; then blocks are filtered and survivors measured."""
+def _search(
+    a: Bytes, y_a: Bytes, b: Bytes, y_b: Bytes, classes: int, same: bool, progress: Callable[[int, int], None]
+) -> Closest:
+    """Labels are sorted. A bound comes from a smaller sample of the same problem; then blocks are filtered
+    and survivors measured."""
     starts_a, starts_b = _starts(y_a, classes), _starts(y_b, classes)
     pairs = _count_pairs(starts_a, starts_b, same)
-    require(pairs > 0, "there is no pair of different labels", f"{len(a)} and {len(b)} images", "use more images or classes")
+    require(
+        pairs > 0,
+        "there is no pair of different labels",
+        f"{len(a)} and {len(b)} images",
+        "use more images or classes",
+    )
     if max(len(a), len(b)) <= _BASE:
         return _all_pairs(a, y_a, b, y_b)._replace(pairs=pairs, measured=pairs)
     rng = np.random.default_rng(0)  # decides how fast the answer comes, not the answer
@@ -216,8 +235,11 @@ def _search(a: Bytes, y_a: Bytes, b: Bytes, y_b: Bytes, classes: int, same: bool
     return best._replace(pairs=pairs, measured=measured)
 
 
-def _from_sample(a: Bytes, y_a: Bytes, b: Bytes, y_b: Bytes, classes: int, same: bool, rng: np.random.Generator) -> Closest:
-    """An attained distance: the answer for a quarter of each side, or, if that has one label only, the worst possible."""
+def _from_sample(
+    a: Bytes, y_a: Bytes, b: Bytes, y_b: Bytes, classes: int, same: bool, rng: np.random.Generator
+) -> Closest:
+    """An attained distance: the answer for a quarter of each side, or, if that has one label only, the worst
+    possible."""
     i = _some(y_a, max(len(a) // 4, _BASE // 2), rng)
     j = i if same else _some(y_b, max(len(b) // 4, _BASE // 2), rng)
     if not np.any(y_a[i][:, None] != np.unique(y_b[j])[None, :]):
@@ -238,10 +260,14 @@ def _measure(a: Bytes, b: Bytes, i: Ints, j: Ints, best: Closest, chunk: int = 2
 
 
 def nearest(queries: tuple[Bytes, Bytes], pool: tuple[Bytes, Bytes], pieces: int = 16) -> NDArray[np.int64]:
-    """For each query the exact ℓ∞ distance (in 1/255) to the nearest image of another label, abandoning what is already too far."""
+    """For each query the exact ℓ∞ distance (in 1/255) to the nearest image of another label, abandoning what
+    is already too far."""
     x, y = _flat(queries)
     z, labels = _flat(pool)
-    splits = np.array_split(np.argsort(-z[:: max(len(z) // 2000, 1)].astype(np.float32).var(0), kind="stable"), min(pieces, z.shape[1]))
+    splits = np.array_split(
+        np.argsort(-z[:: max(len(z) // 2000, 1)].astype(np.float32).var(0), kind="stable"),
+        min(pieces, z.shape[1]),
+    )
     parts = [np.ascontiguousarray(z[:, part]) for part in splits]
     found = np.full(len(x), 256, dtype=np.int64)
     for q in range(len(x)):

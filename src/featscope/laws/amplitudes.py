@@ -1,4 +1,5 @@
-"""Named distributions of positive amplitudes and of counts, as frozen values that can be written in a spec."""
+"""Named distributions of positive amplitudes and of counts, as frozen values that can be written in a
+spec."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ class Uniform(Value):
 
     @model_validator(mode="after")
     def _ordered(self) -> Uniform:
-        require(self.low < self.high, "uniform needs low < high", f"low={self.low}, high={self.high}", "swap them")
+        require(
+            self.low < self.high, "uniform needs low < high", f"low={self.low}, high={self.high}", "swap them"
+        )
         return self
 
     def sample(self, shape: tuple[int, ...], rng: torch.Generator) -> Tensor:
@@ -69,7 +72,9 @@ class Uniform(Value):
 
     def moment(self, power: float) -> float:
         """E[X^power] = (b^{p+1} − a^{p+1}) / ((p+1)(b − a))."""
-        return float((self.high ** (power + 1) - self.low ** (power + 1)) / ((power + 1) * (self.high - self.low)))
+        return float(
+            (self.high ** (power + 1) - self.low ** (power + 1)) / ((power + 1) * (self.high - self.low))
+        )
 
 
 class LogNormal(Value):
@@ -117,7 +122,12 @@ class Count(Value):
 
     @model_validator(mode="after")
     def _ordered(self) -> Count:
-        require(self.low <= self.high, "a count needs low ≤ high", f"low={self.low}, high={self.high}", "swap them")
+        require(
+            self.low <= self.high,
+            "a count needs low ≤ high",
+            f"low={self.low}, high={self.high}",
+            "swap them",
+        )
         return self
 
     def sample(self, n: int, rng: torch.Generator) -> Tensor:

@@ -12,7 +12,8 @@ from featscope.laws.clusters import ClusterBatch, ClusterLaw
 
 
 def proof_epsilon(law: ClusterLaw, n: int) -> float:
-    """ε of Lemma B.7: max{2 ln(n/k)/(√(n/k) − ln(n/k)), k²Δ/d, k²/n} with Δ = 4√d ln d; infinite where √(n/k) ≤ ln(n/k)."""
+    """ε of Lemma B.7: max{2 ln(n/k)/(√(n/k) − ln(n/k)), k²Δ/d, k²/n} with Δ = 4√d ln d; infinite where √(n/k)
+    ≤ ln(n/k)."""
     share = n / law.k
     gap = math.sqrt(share) - math.log(share)
     first = 2 * math.log(share) / gap if gap > 0 else math.inf
@@ -31,7 +32,8 @@ def failure_bound(law: ClusterLaw, n: int) -> float:
 
 
 def properties(law: ClusterLaw, batch: ClusterBatch, distinct: bool) -> list[Condition]:
-    """The seven properties of Proposition A.6 on one training set; ``distinct`` reads property 6 for i ≠ j only."""
+    """The seven properties of Proposition A.6 on one training set; ``distinct`` reads property 6 for i ≠ j
+    only."""
     d, n, k = law.d, batch.x.shape[0], law.k
     root, delta = math.sqrt(d), cross_bound(d)
     mu = law.features(batch.x.shape[1], batch.x.dtype)
@@ -42,7 +44,9 @@ def properties(law: ClusterLaw, batch: ClusterBatch, distinct: bool) -> list[Con
     # One large product; ⟨x_i, x_j⟩ follows from the noise's by α²⟨μ, μ⟩ and the cross terms.
     inner, crossed = _gram(batch._replace(x=noise)), noise @ mu.mT
     mixed = law.alpha * law.sigma * crossed[:, batch.cluster]
-    gram = law.sigma**2 * inner + mixed + mixed.mT + law.alpha**2 * (mu @ mu.mT)[batch.cluster][:, batch.cluster]
+    gram = (
+        law.sigma**2 * inner + mixed + mixed.mT + law.alpha**2 * (mu @ mu.mT)[batch.cluster][:, batch.cluster]
+    )
     norms = inner.diagonal().sqrt().clone()
     inside = same & ~torch.eye(n, dtype=torch.bool) if distinct else same
     counts = torch.bincount(batch.cluster, minlength=k).double()
@@ -59,7 +63,8 @@ def properties(law: ClusterLaw, batch: ClusterBatch, distinct: bool) -> list[Con
 
 
 def _gram(batch: ClusterBatch, block: int = 256) -> Tensor:
-    """X Xᵀ block by block: of two points of a compact copy the earlier one says how many coordinates matter."""
+    """X Xᵀ block by block: of two points of a compact copy the earlier one says how many coordinates
+    matter."""
     x, n = batch.x, batch.x.shape[0]
     gram = x.new_empty(n, n)
     for low in range(0, n, block):
@@ -71,7 +76,8 @@ def _gram(batch: ClusterBatch, block: int = 256) -> Tensor:
 
 
 def _widest(gram: Tensor, inside: Tensor, d: int) -> tuple[float, float, bool]:
-    """Property 6 as one number: the largest factor by which an inner product inside a cluster leaves d, against 2."""
+    """Property 6 as one number: the largest factor by which an inner product inside a cluster leaves d,
+    against 2."""
     top = float(gram.masked_fill(~inside, d).max()) / d
     low = float(gram.masked_fill(~inside, d).min()) / d
     factor = max(top, 1 / max(low, 1e-9))

@@ -1,8 +1,12 @@
-"""FA's multi-cluster law (Definition 3.1): x = α μ_j + σ ξ, j ~ Unif[k], ξ ~ N(0, I_d), y = +1 exactly for the clusters in J₊.
+"""FA's multi-cluster law (Definition 3.1): x = α μ_j + σ ξ, j ~ Unif[k], ξ ~ N(0, I_d), y = +1 exactly for
+the clusters in J₊.
 
-Noise and initial weights are isotropic, so a rotation of the features changes nothing that an ℓ2 threat or descent can see: the
-features stand in the first k coordinates, μ_j = √d · L_j with L the Cholesky factor of their Gram matrix (the identity when they
-are orthogonal). What is learnt from n points with some Gaussian initial weights then lives in k + n + weights coordinates whatever d
+Noise and initial weights are isotropic, so a rotation of the features changes nothing that an ℓ2 threat or
+descent can see: the
+features stand in the first k coordinates, μ_j = √d · L_j with L the Cholesky factor of their Gram matrix (the
+identity when they
+are orthogonal). What is learnt from n points with some Gaussian initial weights then lives in k + n + weights
+coordinates whatever d
 is (laws/compact.py); ``ClusterLaw.draw`` gives either form, and everything downstream runs unchanged on both.
 """
 
@@ -27,7 +31,8 @@ ROUNDING = 1 + 1e-9
 
 
 class ClusterSetting(NamedTuple):
-    """What Assumption 4.3 speaks of besides the law: points, neurons a class, learning rate and initial scales."""
+    """What Assumption 4.3 speaks of besides the law: points, neurons a class, learning rate and initial
+    scales."""
 
     n: int
     m: int
@@ -39,7 +44,8 @@ class ClusterSetting(NamedTuple):
 class ClusterBatch(NamedTuple):
     """Points (n, D) with their binary labels ±1 and their clusters 0 … k−1.
 
-    A compact copy is a staircase: with ``reach`` not 0, point i is zero from coordinate reach + i + 1 on, and a pass may skip that.
+    A compact copy is a staircase: with ``reach`` not 0, point i is zero from coordinate reach + i + 1 on, and
+    a pass may skip that.
     """
 
     x: Tensor
@@ -53,7 +59,8 @@ class ClusterBatch(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """A training set and the Gaussian directions of the initial weights, in one coordinate system of D dimensions."""
+    """A training set and the Gaussian directions of the initial weights, in one coordinate system of D
+    dimensions."""
 
     features: Tensor  # (k, D)
     train: ClusterBatch
@@ -61,7 +68,8 @@ class Draw(NamedTuple):
 
 
 class ClusterLaw(Value):
-    """FA's law: k clusters in R^d, features of norm √d and pairwise cosine ``cosine``; the first ``positive`` make J₊.
+    """FA's law: k clusters in R^d, features of norm √d and pairwise cosine ``cosine``; the first ``positive``
+    make J₊.
 
     ``positive`` None means half of them, rounded up; ``probabilities`` None means uniform.
 
@@ -82,8 +90,18 @@ class ClusterLaw(Value):
     @model_validator(mode="after")
     def _consistent(self) -> ClusterLaw:
         k, plus = self.k, self.plus
-        require(k <= self.d, "k must be at most d for independent features", f"k={k}, d={self.d}", "raise d or lower k")
-        require(0 < plus < k, "both classes need a cluster", f"positive={plus}, k={k}", f"set positive to 1 … {k - 1}")
+        require(
+            k <= self.d,
+            "k must be at most d for independent features",
+            f"k={k}, d={self.d}",
+            "raise d or lower k",
+        )
+        require(
+            0 < plus < k,
+            "both classes need a cluster",
+            f"positive={plus}, k={k}",
+            f"set positive to 1 … {k - 1}",
+        )
         # The Gram matrix (1−c)I + c·11ᵀ has eigenvalues 1−c and 1+(k−1)c.
         low = -1 / (k - 1)
         if not low < self.cosine < 1:
@@ -94,11 +112,21 @@ class ClusterLaw(Value):
             )
         if self.probabilities is not None:
             p = self.probabilities
-            require(len(p) == k, "one probability for each cluster", f"{len(p)} of them, k={k}", "list k probabilities")
+            require(
+                len(p) == k,
+                "one probability for each cluster",
+                f"{len(p)} of them, k={k}",
+                "list k probabilities",
+            )
             good = min(p) >= 0 and math.isclose(sum(p), 1.0, abs_tol=1e-9)
             require(good, "probabilities must be ≥ 0 and sum to 1", f"{p}", "normalise them")
             masses = sum(p[:plus]), sum(p[plus:])
-            require(min(masses) > 0, "both classes need probability", f"P(y=±1)={masses}", "give each class some mass")
+            require(
+                min(masses) > 0,
+                "both classes need probability",
+                f"P(y=±1)={masses}",
+                "give each class some mass",
+            )
         return self
 
     @property
@@ -127,7 +155,9 @@ class ClusterLaw(Value):
     def _clusters(self, n: int, rng: torch.Generator) -> Tensor:
         if self.probabilities is None:
             return torch.randint(0, self.k, (n,), generator=rng)
-        return torch.multinomial(torch.tensor(self.probabilities, dtype=torch.float64), n, True, generator=rng)
+        return torch.multinomial(
+            torch.tensor(self.probabilities, dtype=torch.float64), n, True, generator=rng
+        )
 
     def _place(self, noise: Tensor, cluster: Tensor) -> ClusterBatch:
         """x = α μ_c + σ ξ, written over the noise to hold one copy of the data."""
@@ -136,16 +166,30 @@ class ClusterLaw(Value):
         return ClusterBatch(x, self.signs(noise.dtype)[cluster], cluster)
 
     def sample(
-        self, n: int, rng: torch.Generator | None = None, coordinates: int | None = None, dtype: torch.dtype = torch.float64, seed: int = 0
+        self,
+        n: int,
+        rng: torch.Generator | None = None,
+        coordinates: int | None = None,
+        dtype: torch.dtype = torch.float64,
+        seed: int = 0,
     ) -> ClusterBatch:
-        """Draw n points; with ``coordinates`` of a compact copy they are fresh points as the copy sees them."""
+        """Draw n points; with ``coordinates`` of a compact copy they are fresh points as the copy sees
+        them."""
         rng = rng or stream(seed, "data")
         cluster = self._clusters(n, rng)
         return self._place(torch.randn(n, coordinates or self.d, generator=rng, dtype=dtype), cluster)
 
-    def draw(self, n: int, weights: int, seed: int, *, compact: bool, dtype: torch.dtype = torch.float64) -> Draw:
-        """Draw a training set of n points and ``weights`` initial directions, in R^d or as a compact copy in R^(k+n+weights)."""
-        require(n >= self.k, "the training set needs a point for each cluster", f"n={n}, k={self.k}", "raise n to k or more")
+    def draw(
+        self, n: int, weights: int, seed: int, *, compact: bool, dtype: torch.dtype = torch.float64
+    ) -> Draw:
+        """Draw a training set of n points and ``weights`` initial directions, in R^d or as a compact copy in
+        R^(k+n+weights)."""
+        require(
+            n >= self.k,
+            "the training set needs a point for each cluster",
+            f"n={n}, k={self.k}",
+            "raise n to k or more",
+        )
         data, init = stream(seed, "data", "train"), stream(seed, "init")
         if not compact:
             train = self.sample(n, data, dtype=dtype)
@@ -156,7 +200,8 @@ class ClusterLaw(Value):
         noise = torch.zeros(n, size, dtype=dtype)
         noise[:, :k] = torch.randn(n, k, generator=data, dtype=dtype)
         noise[:, k : k + n] = bartlett(n, room, data, dtype)
-        # Given the noise, a weight has N(0,1) coordinates in its span and is Gaussian in the room − n dimensions that are left.
+        # Given the noise, a weight has N(0,1) coordinates in its span and is Gaussian in the room − n
+        # dimensions that are left.
         directions = torch.zeros(weights, size, dtype=dtype)
         directions[:, : k + n] = torch.randn(weights, k + n, generator=init, dtype=dtype)
         directions[:, k + n :] = bartlett(weights, room - n, init, dtype)
@@ -170,7 +215,8 @@ class ClusterLaw(Value):
         return ((block * block).sum(-1) + rest * rest) / self.sigma**2
 
     def check(self, setting: ClusterSetting | None = None) -> list[Condition]:
-        """Assumptions 3.2, 3.3 and 4.3 with the constants in O, Ω and Θ read as 1 (Θ as within a factor CONSTANT).
+        """Assumptions 3.2, 3.3 and 4.3 with the constants in O, Ω and Θ read as 1 (Θ as within a factor
+        CONSTANT).
 
         Without a setting nothing is trained, and only what speaks of the law alone is checked.
         """

@@ -1,7 +1,10 @@
-"""AT's patch law (Definitions 2.1 and 2.2): robust features strong and sparse, non-robust features weak and dense.
+"""AT's patch law (Definitions 2.1 and 2.2): robust features strong and sparse, non-robust features weak and
+dense.
 
-A point of class y has P patches of dimension d: x_p = α_p u_y + ξ_p on the robust patches J_R and x_p = β_p v_y + ξ_p on the others, with
-ξ_p ~ N(0, σ_n² I). The 2k features u_1 … u_k, v_1 … v_k are orthonormal, along the axes or along a random frame.
+A point of class y has P patches of dimension d: x_p = α_p u_y + ξ_p on the robust patches J_R and x_p = β_p
+v_y + ξ_p on the others, with
+ξ_p ~ N(0, σ_n² I). The 2k features u_1 … u_k, v_1 … v_k are orthonormal, along the axes or along a random
+frame.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from featscope.laws.separation import distances
 
 
 class PatchBatch(NamedTuple):
-    """A sample: x (…, N, P, d), labels y (…, N), which patches are robust (…, N, P) and their amplitudes (…, N, P)."""
+    """A sample: x (…, N, P, d), labels y (…, N), which patches are robust (…, N, P) and their amplitudes (…,
+    N, P)."""
 
     x: Tensor
     y: Tensor
@@ -54,7 +58,8 @@ class PatchSetting(NamedTuple):
 
 
 class PatchLaw(Value):
-    """AT's law of patches. Amplitudes are numbers or named distributions, one for all classes or one for each.
+    """AT's law of patches. Amplitudes are numbers or named distributions, one for all classes or one for
+    each.
 
     >>> import featscope as fs
     >>> law = fs.PatchLaw(k=3, d=50, alpha={"name": "uniform", "low": 2, "high": 3})
@@ -97,7 +102,9 @@ class PatchLaw(Value):
         )
         for name, given in (("alpha", self.alpha), ("beta", self.beta)):
             right = not isinstance(given, tuple) or len(given) == self.k
-            require(right, f"{name} needs one distribution or one for each class", f"k={self.k}", f"list {self.k}")
+            require(
+                right, f"{name} needs one distribution or one for each class", f"k={self.k}", f"list {self.k}"
+            )
         return self
 
     def of_class(self, name: Literal["alpha", "beta"], label: int) -> Amplitude:
@@ -115,7 +122,9 @@ class PatchLaw(Value):
         if self.frame == "axes":
             basis = torch.eye(2 * self.k, self.d, dtype=torch.float64)
         else:
-            draw = torch.randn(self.d, 2 * self.k, generator=stream(self.frame_seed, "frame"), dtype=torch.float64)
+            draw = torch.randn(
+                self.d, 2 * self.k, generator=stream(self.frame_seed, "frame"), dtype=torch.float64
+            )
             basis = torch.linalg.qr(draw).Q.mT
         return basis[: self.k].to(dtype), basis[self.k :].to(dtype)
 
@@ -155,11 +164,14 @@ class PatchLaw(Value):
     def restrict(self, batch: PatchBatch, keep: Literal["robust", "non-robust"]) -> PatchBatch:
         """Def. 4.1: the sample with the features of the other kind replaced by zero, noise kept."""
         other = ~batch.robust if keep == "robust" else batch.robust
-        gone = self.signal(batch.y, batch.robust, torch.where(other, batch.amplitude, torch.zeros_like(batch.amplitude)))
+        gone = self.signal(
+            batch.y, batch.robust, torch.where(other, batch.amplitude, torch.zeros_like(batch.amplitude))
+        )
         return batch._replace(x=batch.x - gone)
 
     def population(self) -> PatchBatch:
-        """The noiseless population when amplitudes and counts are constant: one point for each class (§5, σ_n = 0)."""
+        """The noiseless population when amplitudes and counts are constant: one point for each class (§5, σ_n
+        = 0)."""
         constant = self.robust_patches.low == self.robust_patches.high and all(
             self.of_class(name, j).name == "constant" for name in ("alpha", "beta") for j in range(self.k)
         )
@@ -172,12 +184,16 @@ class PatchLaw(Value):
         )
         y = torch.arange(self.k)
         robust = (torch.arange(self.patches) < self.robust_patches.low).expand(self.k, -1)
-        rows = [[self.of_class("alpha" if r else "beta", j).moment(1) for r in robust[j].tolist()] for j in range(self.k)]
+        rows = [
+            [self.of_class("alpha" if r else "beta", j).moment(1) for r in robust[j].tolist()]
+            for j in range(self.k)
+        ]
         amplitude = torch.tensor(rows, dtype=torch.float64)
         return PatchBatch(self.signal(y, robust, amplitude), y, robust, amplitude)
 
     def check(self, setting: PatchSetting) -> list[Condition]:
-        """Hold the law to Assumption 2.3, to the choices of B.3 and, given a sample, to 2ε-separation on it."""
+        """Hold the law to Assumption 2.3, to the choices of B.3 and, given a sample, to 2ε-separation on
+        it."""
         alpha_low = min(self.of_class("alpha", j).infimum for j in range(self.k))
         found = [
             above("A2.3 strong", "α_p ≫ β_p': inf α ÷ sup β", alpha_low / self.beta_supremum, MUCH),
@@ -223,7 +239,9 @@ def _separated(batch: PatchBatch, eps: float, norm: str) -> Condition:
     """Points of different classes are more than 2ε apart on a sample."""
     opposite = batch.y[:, None] != batch.y[None, :]
     nearest = float(distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else math.inf
-    return above("2ε-separation", f"nearest points of different classes ({norm}) against 2ε", nearest, 2 * eps)
+    return above(
+        "2ε-separation", f"nearest points of different classes ({norm}) against 2ε", nearest, 2 * eps
+    )
 
 
 def both_kinds(law: PatchLaw) -> None:

@@ -1,7 +1,10 @@
-"""Separated laws of CGRO §5 and EP: the packing on a hyperplane with random labels, free separated sets, and a curved manifold.
+"""Separated laws of CGRO §5 and EP: the packing on a hyperplane with random labels, free separated sets, and
+a curved manifold.
 
-Packing (proof of Theorem 5.3): sites p of a grid with spacing R on [margin, 1−margin]^{D−1}, a random label φ(p) = ±1 for each, and the point
-(p, ½ + ε0 φ(p)). The classes are linearly separable by x_D = ½ and R-separated in every ℓp norm, yet a displacement of ε0 < δ crosses the
+Packing (proof of Theorem 5.3): sites p of a grid with spacing R on [margin, 1−margin]^{D−1}, a random label
+φ(p) = ±1 for each, and the point
+(p, ½ + ε0 φ(p)). The classes are linearly separable by x_D = ½ and R-separated in every ℓp norm, yet a
+displacement of ε0 < δ crosses the
 hyperplane, so robustness asks a network to know φ.
 """
 
@@ -35,7 +38,8 @@ def separated(separation: float, delta: float) -> Condition:
 
 
 class PackingLaw(Value):
-    """Random labels on a grid of L^{D−1} sites in the hyperplane x_D = ½, displaced by ε0 towards their class."""
+    """Random labels on a grid of L^{D−1} sites in the hyperplane x_D = ½, displaced by ε0 towards their
+    class."""
 
     D: int = Field(default=16, ge=2, description="dimension")
     levels: int = Field(default=3, ge=2, description="L, sites along each axis")
@@ -73,7 +77,10 @@ class PackingLaw(Value):
     def label(self, site: Tensor) -> Tensor:
         """φ(site): a fixed random function of the site's indices (…, D−1)."""
         rows = site.reshape(-1, self.D - 1).to(torch.uint8 if self.levels <= 256 else torch.int64).numpy()
-        signs = [1.0 - 2 * (hashlib.sha256(f"{self.label_seed}/".encode() + row.tobytes()).digest()[0] & 1) for row in rows]
+        signs = [
+            1.0 - 2 * (hashlib.sha256(f"{self.label_seed}/".encode() + row.tobytes()).digest()[0] & 1)
+            for row in rows
+        ]
         return torch.tensor(signs, dtype=torch.float64).view(site.shape[:-1])
 
     def place(self, site: Tensor) -> Labelled:
@@ -90,7 +97,9 @@ class PackingLaw(Value):
 
     def support(self) -> Labelled:
         """The whole support, where it is small enough to list."""
-        require(self.sites <= 200_000, "the support is too large to list", f"{self.sites} sites", "sample instead")
+        require(
+            self.sites <= 200_000, "the support is too large to list", f"{self.sites} sites", "sample instead"
+        )
         axes = [torch.arange(self.levels)] * (self.D - 1)
         return self.place(torch.cartesian_prod(*axes).view(-1, self.D - 1))
 
@@ -109,7 +118,8 @@ def packing_for(dim: int, least_sites: int, seed: int) -> PackingLaw:
 
 
 def separated_sample(n: int, d: int, norm: str, separation: float, rng: torch.Generator) -> Labelled:
-    """Draw n points in [0,1]^d, the classes in turn, rejecting a point that is closer than ``separation`` to the other class."""
+    """Draw n points in [0,1]^d, the classes in turn, rejecting a point that is closer than ``separation`` to
+    the other class."""
     sphere = ball(norm, separation)
     x = torch.empty(0, d, dtype=torch.float64)
     y = torch.empty(0, dtype=torch.float64)
@@ -130,8 +140,10 @@ def separated_sample(n: int, d: int, norm: str, separation: float, rng: torch.Ge
 class ManifoldLaw(Value):
     """A curved k-dimensional manifold in R^d with a packing in its chart: x = ½ + c·Q·(z − ½, bend·h(z)).
 
-    Q is orthogonal, h(z)_j = sin(2π(z_{j mod k} + j/d))/√d. The first k coordinates of Qᵀ(x − ½)/c recover z: the chart is linear although the
-    manifold is not. Points of the chart that are a apart are at least c·a apart in R^d, and a perturbation of ℓ2 length δ moves the chart by
+    Q is orthogonal, h(z)_j = sin(2π(z_{j mod k} + j/d))/√d. The first k coordinates of Qᵀ(x − ½)/c recover z:
+    the chart is linear although the
+    manifold is not. Points of the chart that are a apart are at least c·a apart in R^d, and a perturbation of
+    ℓ2 length δ moves the chart by
     at most δ/c.
     """
 
@@ -163,7 +175,8 @@ class ManifoldLaw(Value):
         return self.scale * self.chart.radius
 
     def check(self) -> list[Condition]:
-        """Assumption 5.1 in the chart and in R^d, where points R apart in the chart are at least c·R apart."""
+        """Assumption 5.1 in the chart and in R^d, where points R apart in the chart are at least c·R
+        apart."""
         apart, text = self.scale * self.chart.spacing, "dist(A, B) > 2δ in R^d (c·R against 2δ)"
         return [*self.chart.check(), above("separated-embedded", text, apart, 2 * self.radius)]
 
@@ -176,7 +189,9 @@ class ManifoldLaw(Value):
     def embed(self, z: Tensor) -> Tensor:
         """The point of the manifold at chart coordinates z (…, k)."""
         rest = torch.arange(self.d - self.k)
-        wave = torch.sin(2 * math.pi * (z[..., rest % self.k] + rest / self.d)) * self.bend / math.sqrt(self.d)
+        wave = (
+            torch.sin(2 * math.pi * (z[..., rest % self.k] + rest / self.d)) * self.bend / math.sqrt(self.d)
+        )
         return 0.5 + self.scale * torch.cat([z - 0.5, wave], -1) @ self.frame().mT
 
     def reader(self) -> tuple[Tensor, Tensor]:

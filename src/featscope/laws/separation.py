@@ -1,8 +1,12 @@
-"""What no classifier can do: points of different labels whose ε-balls intersect, and the bound that a matching of them proves.
+"""What no classifier can do: points of different labels whose ε-balls intersect, and the bound that a
+matching of them proves.
 
-If the balls around x_i and x_j (y_i ≠ y_j) share a point, no classifier is robust at both. Let x_e be a fractional matching of such pairs: the
-robust points of any classifier are an independent set, so their number is at most n − Σ x_e. The largest fractional matching is half the
-largest matching of the bipartite double cover, for any number of classes; for two classes it is the maximum matching itself.
+If the balls around x_i and x_j (y_i ≠ y_j) share a point, no classifier is robust at both. Let x_e be a
+fractional matching of such pairs: the
+robust points of any classifier are an independent set, so their number is at most n − Σ x_e. The largest
+fractional matching is half the
+largest matching of the bipartite double cover, for any number of classes; for two classes it is the maximum
+matching itself.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ from featscope.core.balls import ball
 
 
 class Conflict(NamedTuple):
-    """Pairs (left, right) of a matching in the double cover, and the bound 1 − pairs/(2n) on any classifier's robust accuracy."""
+    """Pairs (left, right) of a matching in the double cover, and the bound 1 − pairs/(2n) on any classifier's
+    robust accuracy."""
 
     left: Tensor
     right: Tensor
@@ -38,7 +43,8 @@ def distances(x: Tensor, norm: str) -> np.ndarray:
 
 
 def conflict(x: Tensor, y: Tensor, norm: str, eps: float) -> Conflict:
-    """Find the largest fractional matching of opposite-label pairs at distance ≤ 2ε; ``share`` is the share of such pairs."""
+    """Find the largest fractional matching of opposite-label pairs at distance ≤ 2ε; ``share`` is the share
+    of such pairs."""
     labels = y.numpy()
     opposite = labels[:, None] != labels[None, :]
     meets = (distances(x, norm) <= 2 * eps) & opposite

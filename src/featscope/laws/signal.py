@@ -1,7 +1,9 @@
 """CGRO's signal/noise law (§3.1): one patch carries the signal, all others carry noise orthogonal to it.
 
-X = (X[1], …, X[P]) with X[signal(X)] = α y w* at a uniformly random position and X[j] ~ N(0, σ²(I − w*w*ᵀ)) elsewhere, y = ±1
-with equal chance. By rotation invariance w* is the first axis. The attacker's radius is δ = γα with 1 − γ = `gap` (§3.3).
+X = (X[1], …, X[P]) with X[signal(X)] = α y w* at a uniformly random position and X[j] ~ N(0, σ²(I − w*w*ᵀ))
+elsewhere, y = ±1
+with equal chance. By rotation invariance w* is the first axis. The attacker's radius is δ = γα with 1 − γ =
+`gap` (§3.3).
 """
 
 from __future__ import annotations
@@ -103,7 +105,9 @@ class SignalLaw(Value):
     @property
     def residual(self) -> float:
         """1 − γ, the share of the signal that the attack (A) leaves."""
-        return self.gap if self.gap is not None else 1 / (math.sqrt(self.d) * math.log(self.d) ** self.gap_logs)
+        return (
+            self.gap if self.gap is not None else 1 / (math.sqrt(self.d) * math.log(self.d) ** self.gap_logs)
+        )
 
     @property
     def radius(self) -> float:
@@ -116,7 +120,8 @@ class SignalLaw(Value):
         return y, torch.randint(0, self.patches, (n,), generator=rng)
 
     def _place(self, y: Tensor, position: Tensor, noise: Tensor) -> SignalBatch:
-        """Swap the signal into its position among P−1 noise patches (n, P−1, ·), whose coordinate along w* is zero."""
+        """Swap the signal into its position among P−1 noise patches (n, P−1, ·), whose coordinate along w* is
+        zero."""
         signal = torch.zeros(len(y), 1, noise.shape[-1] + 1, dtype=noise.dtype)
         signal[:, 0, 0] = self.strength * y
         x = torch.cat([signal, torch.cat([torch.zeros_like(noise[..., :1]), noise], -1)], -2)
@@ -135,15 +140,20 @@ class SignalLaw(Value):
         rng = rng or stream(seed, "data")
         return self._sample(n, self.d, rng)
 
-    def instance(self, n: int, m: int, init_scale: float, data: torch.Generator, init: torch.Generator) -> Instance:
+    def instance(
+        self, n: int, m: int, init_scale: float, data: torch.Generator, init: torch.Generator
+    ) -> Instance:
         """Draw a training sample and m initial weights w_r ~ N(0, σ0² I_d)."""
         train = self.sample(n, data)
         return Instance(train, init_scale * torch.randn(m, self.d, generator=init, dtype=torch.float64))
 
-    def compact_instance(self, n: int, m: int, init_scale: float, data: torch.Generator, init: torch.Generator) -> Instance:
+    def compact_instance(
+        self, n: int, m: int, init_scale: float, data: torch.Generator, init: torch.Generator
+    ) -> Instance:
         """Draw an isometric copy in law in 1 + n(P−1) + m coordinates instead of d; needs d − 1 ≥ n(P−1) + m.
 
-        The first coordinate is w*; noise patches and the weights' parts orthogonal to w* are the rows of one Bartlett factor.
+        The first coordinate is w*; noise patches and the weights' parts orthogonal to w* are the rows of one
+        Bartlett factor.
         """
         y, position = self._labels(n, data)
         count = n * (self.patches - 1)
@@ -153,25 +163,29 @@ class SignalLaw(Value):
         return Instance(self._place(y, position, noise), init_scale * torch.cat([along, rows[count:]], -1))
 
     def fresh(self, n: int, like: Tensor, rng: torch.Generator) -> SignalBatch:
-        """Draw n points independent of an instance, in the coordinates of its weights ``like`` (all d, or the copy's)."""
+        """Draw n points independent of an instance, in the coordinates of its weights ``like`` (all d, or the
+        copy's)."""
         return self._sample(n, like.shape[-1], rng)
 
     def critical_samples(self, init_scale: float) -> float:
         """N*: beyond it the residual signal of the attacked points outgrows the noise (docs/cgro.md).
 
-        N* = σ²d·v0 / ((α(1−γ))³ u_p) with v0 = 2σ0σ√d, the size of the largest initial noise component, and u_p = 2.3/α.
+        N* = σ²d·v0 / ((α(1−γ))³ u_p) with v0 = 2σ0σ√d, the size of the largest initial noise component, and
+        u_p = 2.3/α.
         """
         sigma, d = self.noise_scale, self.d
         v0 = 2 * init_scale * sigma * math.sqrt(d)
         return sigma**2 * d * v0 / ((self.strength * self.residual) ** 3 * PLATEAU / self.strength)
 
     def class_distance(self, same_position: bool) -> float:
-        """Root mean square distance of two points of opposite class whose signals sit at the same or at different positions."""
+        """Root mean square distance of two points of opposite class whose signals sit at the same or at
+        different positions."""
         noise, alpha = self.noise_scale**2 * (self.d - 1), self.strength
         return math.sqrt((4 if same_position else 2) * alpha**2 + 2 * (self.patches - 1) * noise)
 
     def check(self, setting: SignalSetting) -> list[Condition]:
-        """The assumptions of Theorem 4.1 at this setting, those of the proof that the statement leaves out included."""
+        """The assumptions of Theorem 4.1 at this setting, those of the proof that the statement leaves out
+        included."""
         n, init_scale, learning_rate, tradeoff = setting
         alpha = self.strength
         stars = self.critical_samples(init_scale)
@@ -179,10 +193,25 @@ class SignalLaw(Value):
         apart, together = self.class_distance(False) / 2, self.class_distance(True) / 2
         return [
             below("samples", "N ≪ N*: memorisation outruns the residual signal (N/N*)", n / stars, 1 / MUCH),
-            below("radius-same", "δ is at most half the class distance, signals at the same position", self.radius, together),
-            below("radius-apart", "δ is at most half the class distance, signals at different positions", self.radius, apart),
+            below(
+                "radius-same",
+                "δ is at most half the class distance, signals at the same position",
+                self.radius,
+                together,
+            ),
+            below(
+                "radius-apart",
+                "δ is at most half the class distance, signals at different positions",
+                self.radius,
+                apart,
+            ),
             below("start", "ασ0 < 1: the initial signal output is small", alpha * init_scale, 1.0),
             below("step", "η = O(α⁻²/(1−λ)): η(1−λ)α² at most 1", step, 1.0),
             below("tradeoff", "λ < 1: clean points keep weight", tradeoff, 1 - 1e-12),
-            below("noise", "σ√d/α ≪ 1: the signal patch dominates", self.noise_scale * math.sqrt(self.d) / alpha, 1.0),
+            below(
+                "noise",
+                "σ√d/α ≪ 1: the signal patch dominates",
+                self.noise_scale * math.sqrt(self.d) / alpha,
+                1.0,
+            ),
         ]

@@ -35,7 +35,8 @@ class OneLogit(nn.Module):
 
 
 class Cast(nn.Module):
-    """A network of another precision than its images: images are cast to ``dtype`` on the way in, logits to the images' type on the way out."""
+    """A network of another precision than its images: images are cast to ``dtype`` on the way in, logits to
+    the images' type on the way out."""
 
     def __init__(self, net: nn.Module, dtype: torch.dtype) -> None:
         super().__init__()

@@ -1,6 +1,8 @@
-"""What all image networks share: normalisation inside, stages by name, a representation that can be read at any of them.
+"""What all image networks share: normalisation inside, stages by name, a representation that can be read at
+any of them.
 
-Inputs are images in [0, 1], outputs are logits. The representation G(x) of AT §6.2 is the input of the last linear layer, named `pooled`.
+Inputs are images in [0, 1], outputs are logits. The representation G(x) of AT §6.2 is the input of the last
+linear layer, named `pooled`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ class Normalise(nn.Module):
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
         super().__init__()
         require(
-            len(mean) == len(std) and min(std) > 0, "normalisation needs one mean and one positive std a channel", f"{mean}, {std}", "fix"
+            len(mean) == len(std) and min(std) > 0,
+            "normalisation needs one mean and one positive std a channel",
+            f"{mean}, {std}",
+            "fix",
         )
         self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).view(1, -1, 1, 1))
         self.register_buffer("std", torch.tensor(std, dtype=torch.float32).view(1, -1, 1, 1))
@@ -32,7 +37,8 @@ class Normalise(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Normalise.
 
-        The view gives one-channel images plain strides: strides that also read as channels-last send torch's CPU convolutions down a path whose weight
+        The view gives one-channel images plain strides: strides that also read as channels-last send torch's
+        CPU convolutions down a path whose weight
         gradients write out of bounds at widths that are no multiple of 8.
         """
         return (x.flatten(1).view(x.shape) - self.mean) / self.std
@@ -90,13 +96,18 @@ class ImageClassifier(nn.Module):
 class Representation(nn.Module):
     """The map G: a network up to one of its layers, x ↦ (N, ·), as a module of its own.
 
-    Of our networks a layer is a stage, and the module can be traced and folded. Of any other network it is a submodule by its name in `named_modules`,
+    Of our networks a layer is a stage, and the module can be traced and folded. Of any other network it is a
+    submodule by its name in `named_modules`,
     whose output is read while the whole network runs.
     """
 
     def __init__(self, net: nn.Module, layer: str = REPRESENTATION) -> None:
         super().__init__()
-        names = net.layers if isinstance(net, ImageClassifier) else tuple(name for name, _ in net.named_modules() if name)
+        names = (
+            net.layers
+            if isinstance(net, ImageClassifier)
+            else tuple(name for name, _ in net.named_modules() if name)
+        )
         if layer not in names:
             raise unknown("layer", layer, names)
         self.net, self.layer = net, layer
@@ -107,13 +118,20 @@ class Representation(nn.Module):
 
     def _listen(self, x: Tensor) -> Tensor:
         heard: list[Tensor] = []
-        ear = self.net.get_submodule(self.layer).register_forward_hook(lambda module, inputs, output: heard.append(output))
+        ear = self.net.get_submodule(self.layer).register_forward_hook(
+            lambda module, inputs, output: heard.append(output)
+        )
         try:
             self.net(x)
         finally:
             ear.remove()
         one = len(heard) == 1 and isinstance(heard[0], Tensor)
-        require(one, "a layer must run once and return a tensor", f"{self.layer}: {len(heard)} calls", "name another layer")
+        require(
+            one,
+            "a layer must run once and return a tensor",
+            f"{self.layer}: {len(heard)} calls",
+            "name another layer",
+        )
         return heard[0].flatten(1)
 
 
@@ -134,7 +152,8 @@ class GlobalMax(nn.Module):
 
 
 def initialise(model: nn.Module, rng: torch.Generator) -> nn.Module:
-    """Draw all weights from one stream: He's normal law for convolutions and hidden layers (fan in), zero biases, unit normalisation.
+    """Draw all weights from one stream: He's normal law for convolutions and hidden layers (fan in), zero
+    biases, unit normalisation.
 
     The last linear layer gets the same law with gain 1, because no ReLU follows it.
     """

@@ -1,7 +1,9 @@
 """CGRO's network (M): f_W(X) = Σ_r Σ_j ⟨w_r, X[j]⟩³.
 
-The functional core takes weights (…, m, d) and points (…, N, P, d) with any leading axes of independent runs. The ℓ2 threat on such a
-network lives in the row space of W: `reduce` rotates weights and points there, which changes no output and no attackable distance.
+The functional core takes weights (…, m, d) and points (…, N, P, d) with any leading axes of independent runs.
+The ℓ2 threat on such a
+network lives in the row space of W: `reduce` rotates weights and points there, which changes no output and no
+attackable distance.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ def output(w: Tensor, x: Tensor) -> Tensor:
 
 
 def weight_pullback(w: Tensor, x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """f_W(X) and the map c ↦ Σ_i c_i ∂f(X_i)/∂w_r = 3 Σ_ij c_i z_ijr² X_i[j], (…, m, d), which uses z a second time."""
+    """f_W(X) and the map c ↦ Σ_i c_i ∂f(X_i)/∂w_r = 3 Σ_ij c_i z_ijr² X_i[j], (…, m, d), which uses z a
+    second time."""
     z = projections(w, x)
     squares = z * z
 
@@ -57,7 +60,8 @@ def row_basis(w: Tensor) -> Tensor:
 def reduce(w: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """W and X in a basis of W's row space, and the basis.
 
-    f depends on X through WX only and projecting a perturbation onto the row space cannot lengthen it, so ℓ2 robustness at any
+    f depends on X through WX only and projecting a perturbation onto the row space cannot lengthen it, so ℓ2
+    robustness at any
     radius is the same in these m coordinates as in all d.
     """
     basis = row_basis(w)
@@ -65,7 +69,8 @@ def reduce(w: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class CubicCNN(nn.Module):
-    """One run of the network with logits (−f/2, f/2), whose cross-entropy is the logistic loss log(1 + e^{−yf}) of (O)."""
+    """One run of the network with logits (−f/2, f/2), whose cross-entropy is the logistic loss log(1 +
+    e^{−yf}) of (O)."""
 
     def __init__(self, w: Tensor) -> None:
         super().__init__()

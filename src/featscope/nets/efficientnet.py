@@ -1,8 +1,11 @@
-"""EfficientNet-Lite0: inverted residual blocks with ReLU6, without squeeze-and-excitation (Tan & Le 2019; the Lite form of 2020).
+"""EfficientNet-Lite0: inverted residual blocks with ReLU6, without squeeze-and-excitation (Tan & Le 2019; the
+Lite form of 2020).
 
-    block(x) = [x +] BN(project(ReLU6(BN(depthwise(ReLU6(BN(expand x)))))))      the sum where shapes agree and the stride is 1.
+    block(x) = [x +] BN(project(ReLU6(BN(depthwise(ReLU6(BN(expand x)))))))      the sum where shapes agree
+    and the stride is 1.
 
-Convolutions of stride 2 pad as TensorFlow's SAME does on even sides — (k − 2) in all, the smaller half first — so sides must be multiples of 32.
+Convolutions of stride 2 pad as TensorFlow's SAME does on even sides — (k − 2) in all, the smaller half first
+— so sides must be multiples of 32.
 The representation is the mean over positions of the last ReLU6, 1280 numbers, none negative.
 """
 
@@ -49,7 +52,9 @@ STEM, TOP, CLASSES = 32, 1280, 1000
 def _conv(inside: int, outside: int, kernel: int, stride: int = 1, groups: int = 1) -> list[nn.Module]:
     """SAME padding, convolution without bias, BatchNorm."""
     even = [nn.ZeroPad2d(((kernel - 2) // 2, kernel - 2 - (kernel - 2) // 2) * 2)] if stride == 2 else []
-    conv = nn.Conv2d(inside, outside, kernel, stride, 0 if stride == 2 else kernel // 2, groups=groups, bias=False)
+    conv = nn.Conv2d(
+        inside, outside, kernel, stride, 0 if stride == 2 else kernel // 2, groups=groups, bias=False
+    )
     return [*even, conv, nn.BatchNorm2d(outside, eps=EPSILON)]
 
 
@@ -70,14 +75,19 @@ class InvertedResidual(nn.Module):
         return x + y if self.added else y
 
 
-def efficientnet_lite0(table: Iterable[Row] = LITE0, stem: int = STEM, top: int = TOP, classes: int = CLASSES) -> ImageClassifier:
-    """The network for images in [0, 1] whose sides are multiples of 32; a shorter table makes a smaller one of the same form."""
+def efficientnet_lite0(
+    table: Iterable[Row] = LITE0, stem: int = STEM, top: int = TOP, classes: int = CLASSES
+) -> ImageClassifier:
+    """The network for images in [0, 1] whose sides are multiples of 32; a shorter table makes a smaller one
+    of the same form."""
     stages: dict[str, nn.Module] = {"stem": nn.Sequential(*_conv(3, stem, 3, 2), nn.ReLU6(inplace=True))}
     width = stem
     for row in table:
         for number in range(row.repeat):
             stride = row.stride if number == 0 else 1
-            stages[f"block{len(stages) - 1}"] = InvertedResidual(width, row.width, row.kernel, stride, row.expand)
+            stages[f"block{len(stages) - 1}"] = InvertedResidual(
+                width, row.width, row.kernel, stride, row.expand
+            )
             width = row.width
     stages["top"] = nn.Sequential(*_conv(width, top, 1), nn.ReLU6(inplace=True))
     stages[REPRESENTATION] = GlobalMean()
@@ -85,10 +95,16 @@ def efficientnet_lite0(table: Iterable[Row] = LITE0, stem: int = STEM, top: int 
 
 
 def load_published(net: ImageClassifier, weights: Mapping[str, Tensor]) -> None:
-    """Put weights with the published names (`_conv_stem`, `_blocks.0._bn1`, …) into ``net``; all must fit, none may be left."""
-    layers = [module for module in net.modules() if isinstance(module, nn.Conv2d | nn.BatchNorm2d | nn.Linear)]
+    """Put weights with the published names (`_conv_stem`, `_blocks.0._bn1`, …) into ``net``; all must fit,
+    none may be left."""
+    layers = [
+        module for module in net.modules() if isinstance(module, nn.Conv2d | nn.BatchNorm2d | nn.Linear)
+    ]
     owners = _in_order(weights)
-    rule, remedy = "the weights do not fit EfficientNet-Lite0", "fetch them again: `featscope data fetch efficientnet-lite0 --force`"
+    rule, remedy = (
+        "the weights do not fit EfficientNet-Lite0",
+        "fetch them again: `featscope data fetch efficientnet-lite0 --force`",
+    )
     require(len(owners) == len(layers), rule, f"{len(owners)} layers where it has {len(layers)}", remedy)
     for owner, layer in zip(owners, layers, strict=True):
         part = {key: weights[f"{owner}.{key}"] for key in layer.state_dict() if f"{owner}.{key}" in weights}
@@ -98,14 +114,21 @@ def load_published(net: ImageClassifier, weights: Mapping[str, Tensor]) -> None:
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
-    """The published names of the layers from the input to the output; within a block convolutions and BatchNorms alternate."""
+    """The published names of the layers from the input to the output; within a block convolutions and
+    BatchNorms alternate."""
     inner = ("_expand_conv", "_bn0", "_depthwise_conv", "_bn1", "_project_conv", "_bn2")
 
     def place(owner: str) -> tuple[int, int, int]:
         found = re.fullmatch(r"_blocks\.(\d+)\.(\w+)", owner)
         if found and found[2] in inner:
             return 1, int(found[1]), inner.index(found[2])
-        outer = {"_conv_stem": (0, 0, 0), "_bn0": (0, 0, 1), "_conv_head": (2, 0, 0), "_bn1": (2, 0, 1), "_fc": (2, 0, 2)}
+        outer = {
+            "_conv_stem": (0, 0, 0),
+            "_bn0": (0, 0, 1),
+            "_conv_head": (2, 0, 0),
+            "_bn1": (2, 0, 1),
+            "_fc": (2, 0, 2),
+        }
         return outer.get(owner, (3, 0, 0))
 
     return sorted({name.rpartition(".")[0] for name in names}, key=place)

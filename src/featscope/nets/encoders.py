@@ -1,8 +1,12 @@
-"""Pretrained image encoders: images in [0, 1] of any size in, embeddings out, with resizing and normalisation inside.
+"""Pretrained image encoders: images in [0, 1] of any size in, embeddings out, with resizing and normalisation
+inside.
 
-`efficientnet-lite0` is our own network with the published ImageNet weights; its embedding is the pooled representation (1280 numbers ≥ 0).
-`clip-vit-b-32` is CLIP's image tower, built by open_clip where that is installed, with weights from the data folder; its embedding is the projection
-(512 numbers). Neither embedding is centred or scaled to unit norm here: that is for the reader of the embeddings to choose.
+`efficientnet-lite0` is our own network with the published ImageNet weights; its embedding is the pooled
+representation (1280 numbers ≥ 0).
+`clip-vit-b-32` is CLIP's image tower, built by open_clip where that is installed, with weights from the data
+folder; its embedding is the projection
+(512 numbers). Neither embedding is centred or scaled to unit norm here: that is for the reader of the
+embeddings to choose.
 """
 
 from __future__ import annotations
@@ -38,7 +42,9 @@ class Resized(nn.Module):
             x = x.expand(-1, 3, -1, -1)
         if x.shape[-2:] != (self.side, self.side):
             size = (self.side, self.side)
-            x = nn.functional.interpolate(x, size=size, mode="bicubic", align_corners=False, antialias=True).clamp(0, 1)
+            x = nn.functional.interpolate(
+                x, size=size, mode="bicubic", align_corners=False, antialias=True
+            ).clamp(0, 1)
         embedded: Tensor = self.net(x)
         return embedded
 
@@ -57,7 +63,8 @@ class Represented(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """A frozen network in evaluation mode with all that decides its embeddings: weights' hash, side, resizing, normalisation."""
+    """A frozen network in evaluation mode with all that decides its embeddings: weights' hash, side,
+    resizing, normalisation."""
 
     name: str
     model: nn.Module
@@ -74,20 +81,28 @@ class Encoder:
 
 
 def load_encoder(name: str, side: int | None = None, root: Path | None = None) -> Encoder:
-    """The encoder of that name with the weights of the data folder; ``side`` None is the side it was trained on."""
+    """The encoder of that name with the weights of the data folder; ``side`` None is the side it was trained
+    on."""
     known = encoder(name)
     chosen = known.side if side is None else side
     tensors, sha256 = load_weights(name, root)
     if name == EFFICIENTNET.name:
         rule = f"EfficientNet-Lite0 takes sides that are multiples of {STRIDE}"
-        require(chosen % STRIDE == 0 and chosen > 0, rule, f"side={chosen}", f"use {known.side}, or another multiple of {STRIDE}")
+        require(
+            chosen % STRIDE == 0 and chosen > 0,
+            rule,
+            f"side={chosen}",
+            f"use {known.side}, or another multiple of {STRIDE}",
+        )
         model, mean, std = _efficientnet(tensors, chosen), MEAN, STD
     else:
         require(chosen == known.side, "CLIP ViT-B/32 takes one side", f"side={chosen}", f"use {known.side}")
         model, mean, std = _clip(tensors), CLIP_MEAN, CLIP_STD
     how = {"side": chosen, "resize": "bicubic", "mean": list(mean), "std": list(std)}
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return Encoder(name, Resized(model, chosen).eval().requires_grad_(False).to(device), sha256, how, known.width, device)
+    return Encoder(
+        name, Resized(model, chosen).eval().requires_grad_(False).to(device), sha256, how, known.width, device
+    )
 
 
 def _efficientnet(tensors: Tensors, side: int) -> nn.Module:
@@ -104,7 +119,11 @@ def _clip(tensors: Tensors) -> nn.Module:
         raise BadInput("CLIP needs the package open_clip", str(error).splitlines()[0][:120], remedy) from None
     own = {name.removeprefix(CLIP.prefix): t for name, t in tensors.items()}
     want = {name: tuple(t.shape) for name, t in tower.state_dict().items()}
-    wrong = sorted(name for name in {*own, *want} if name not in own or name not in want or tuple(own[name].shape) != want[name])
+    wrong = sorted(
+        name
+        for name in {*own, *want}
+        if name not in own or name not in want or tuple(own[name].shape) != want[name]
+    )
     rule, remedy = (
         "the weights do not fit CLIP ViT-B/32's image tower",
         "name a file in open_clip's form: `--from FILE --unverified --force`",

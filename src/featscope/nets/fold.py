@@ -52,7 +52,12 @@ def _fuse(traced: fx.GraphModule) -> int:
         if node.op != "call_module" or not isinstance(modules[node.target], nn.BatchNorm2d):
             continue
         before = node.args[0]
-        if before.op != "call_module" or len(before.users) > 1 or uses[before.target] > 1 or uses[node.target] > 1:
+        if (
+            before.op != "call_module"
+            or len(before.users) > 1
+            or uses[before.target] > 1
+            or uses[node.target] > 1
+        ):
             continue
         conv, norm = modules[before.target], modules[node.target]
         if not isinstance(conv, nn.Conv2d) or norm.running_mean is None:
@@ -78,7 +83,8 @@ def spread(count: int, most: int) -> Tensor:
 
 def _hooked(model: nn.Module) -> bool:
     return any(
-        part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks for part in model.modules()
+        part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks
+        for part in model.modules()
     )
 
 
@@ -111,7 +117,9 @@ def _gaps(slow: nn.Module, quick: nn.Module, x: Tensor) -> tuple[float, float]:
     # Where the network has no gradient the copy must have none either, up to rounding at the scale of the
     # other examples.
     scale = size.clamp(min=1e-6 * float(size.max())).clamp(min=1e-300)
-    return float((outputs - other).abs().max() / outputs.abs().max().clamp(min=1e-30)), float((apart / scale).max())
+    return float((outputs - other).abs().max() / outputs.abs().max().clamp(min=1e-30)), float(
+        (apart / scale).max()
+    )
 
 
 def _copies(plain: nn.Module) -> tuple[int, list[nn.Module]]:

@@ -18,7 +18,8 @@ def lenet5(
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
 ) -> ImageClassifier:
-    """LeNet-5 with ReLU and max pooling; ``width`` 6 gives the usual 6, 16, 120, 84, and other widths scale them all.
+    """LeNet-5 with ReLU and max pooling; ``width`` 6 gives the usual 6, 16, 120, 84, and other widths scale
+    them all.
 
     The first convolution pads by 2, so 28×28 images give 14×14 and then 5×5 maps.
     """

@@ -2,7 +2,8 @@
 
     F_j(x) = (1/h) Σ_r ReLU⟨w_{j,r}, x⟩,    p = softmax F,    F_binary(x) = Σ_{J₊} p_j − Σ_{J₋} p_j.
 
-The read-out has the sign of logsumexp_{J₊} F − logsumexp_{J₋} F, which is what an attack should move: it does not saturate.
+The read-out has the sign of logsumexp_{J₊} F − logsumexp_{J₋} F, which is what an attack should move: it does
+not saturate.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def pull_inputs(net: MultiClass, z: Tensor, cotangent: Tensor) -> Tensor:
 def cross_entropy_slope(outputs: Tensor, cluster: Tensor) -> Tensor:
     """p − 1{own class}, with the own entry as minus the sum of the others.
 
-    Late in training 1 − p_c falls far below the spacing of numbers near 1; the difference would be rounding, the sum is not.
+    Late in training 1 − p_c falls far below the spacing of numbers near 1; the difference would be rounding,
+    the sum is not.
     """
     own = cluster.expand(outputs.shape[:-1])[..., None]
     others = torch.softmax(outputs, -1).scatter(-1, own, 0.0)
@@ -110,7 +112,8 @@ class MultiClassNet(nn.Module):
 
 
 class ReadoutNet(nn.Module):
-    """The binary classifier read out of a k-class network, with the two logits (−g/2, g/2), g = :func:`readout`."""
+    """The binary classifier read out of a k-class network, with the two logits (−g/2, g/2), g =
+    :func:`readout`."""
 
     def __init__(self, net: MultiClass, signs: Tensor) -> None:
         super().__init__()
@@ -125,6 +128,7 @@ class ReadoutNet(nn.Module):
 
 
 def fragile(features: Tensor, signs: Tensor) -> MultiClass:
-    """The multi-class network of Proposition 4.8: F_j = ReLU⟨μ_j + Σ_{l in j's class} μ_l, x⟩, perfect on clean data and fragile."""
+    """The multi-class network of Proposition 4.8: F_j = ReLU⟨μ_j + Σ_{l in j's class} μ_l, x⟩, perfect on
+    clean data and fragile."""
     sums = torch.where(signs[:, None] > 0, features[signs > 0].sum(0), features[signs < 0].sum(0))
     return MultiClass(features + sums)

@@ -18,7 +18,8 @@ Architecture = Literal["lenet5", "resnet9", "resnet", "preact-resnet", "wide-res
 
 
 class NetworkSpec(Value):
-    """Which network: ``width`` is that of the first layer (6 is LeNet-5's, 64 ResNet's, 16 WideResNet's before ``widen``)."""
+    """Which network: ``width`` is that of the first layer (6 is LeNet-5's, 64 ResNet's, 16 WideResNet's
+    before ``widen``)."""
 
     architecture: Architecture = "resnet"
     width: int = Field(default=64, ge=1)
@@ -53,6 +54,14 @@ class NetworkSpec(Value):
             case "wide-resnet":
                 net = wide_resnet(channels, classes, self.depth, self.widen, self.width, mean, std)
             case _:
-                net = resnet(channels, classes, self.width, self.blocks, self.architecture == "preact-resnet", mean, std)
+                net = resnet(
+                    channels,
+                    classes,
+                    self.width,
+                    self.blocks,
+                    self.architecture == "preact-resnet",
+                    mean,
+                    std,
+                )
         initialise(net, rng)
         return net

@@ -1,6 +1,7 @@
 """AT's network (§2.3): F_i(X) = Σ_r Σ_p σ̃(⟨w_ir, x_p⟩).
 
-Weights are (…, k, m, d) and inputs (…, N, P, d), where the leading axes are independent runs. Gradients are in closed form:
+Weights are (…, k, m, d) and inputs (…, N, P, d), where the leading axes are independent runs. Gradients are
+in closed form:
 ∂F_i/∂w_ir = Σ_p σ̃'(⟨w_ir, x_p⟩) x_p and ∂F_i/∂x_p = Σ_r σ̃'(⟨w_ir, x_p⟩) w_ir.
 """
 
@@ -27,7 +28,9 @@ class PatchNet:
 
     def __post_init__(self) -> None:
         check_activation(self.q, self.rho)
-        require(self.w.dim() >= 3, "weights have shape (…, k, m, d)", f"{tuple(self.w.shape)}", "reshape them")
+        require(
+            self.w.dim() >= 3, "weights have shape (…, k, m, d)", f"{tuple(self.w.shape)}", "reshape them"
+        )
 
     @property
     def classes(self) -> int:
@@ -41,7 +44,12 @@ class PatchNet:
     def _flat(self, x: Tensor) -> Tensor:
         fits = x.dim() >= 3 and x.shape[-1] == self.w.shape[-1]
         shape = f"x {tuple(x.shape)}, w {tuple(self.w.shape)}"
-        require(fits, "inputs have shape (…, N, P, d) with the weights' d", shape, "give patches of the weights' dimension")
+        require(
+            fits,
+            "inputs have shape (…, N, P, d) with the weights' d",
+            shape,
+            "give patches of the weights' dimension",
+        )
         return x.flatten(-3, -2)
 
     def preactivations(self, x: Tensor) -> Tensor:
@@ -71,7 +79,8 @@ class PatchNet:
         return outputs, pull
 
     def weight_pullback(self, x: Tensor) -> tuple[Tensor, Pullback]:
-        """F(X) and the map c ↦ Σ_n Σ_i c_ni ∂F_i(X_n)/∂w. The map may be called once: it reuses its memory."""
+        """F(X) and the map c ↦ Σ_n Σ_i c_ni ∂F_i(X_n)/∂w. The map may be called once: it reuses its
+        memory."""
         outputs, slope = self._value_and_slope(x)
 
         def pull(cotangent: Tensor) -> Tensor:
@@ -89,14 +98,21 @@ class PatchNet:
         counts = torch.bincount(y, minlength=self.classes).tolist()
         gradient = torch.empty_like(x)
         # Points of a class lie side by side, so that each class is a slice and nothing is copied.
-        for patches, out, w in zip(torch.split(grouped, counts), torch.split(gradient, counts), self.w, strict=True):
+        for patches, out, w in zip(
+            torch.split(grouped, counts), torch.split(gradient, counts), self.w, strict=True
+        ):
             slope = slope_(patches.flatten(0, 1) @ w.mT, self.q, self.rho)
             torch.mm(slope, w, out=out.flatten(0, 1))
         return gradient if order is None else torch.empty_like(x).index_copy_(0, order, gradient)
 
     def module(self) -> nn.Module:
         """One run as an ``nn.Module`` that any torch tool can use."""
-        require(self.w.dim() == 3, "a module is one run", f"weights {tuple(self.w.shape)}", "pick one with .run(i)")
+        require(
+            self.w.dim() == 3,
+            "a module is one run",
+            f"weights {tuple(self.w.shape)}",
+            "pick one with .run(i)",
+        )
         return PatchModule(self.w.detach().clone(), self.q, self.rho)
 
 

@@ -18,7 +18,8 @@ def _conv(inputs: int, outputs: int, stride: int = 1, size: int = 3) -> nn.Conv2
 
 
 class Block(nn.Module):
-    """x ↦ ReLU(BN(conv(ReLU(BN(conv x)))) + shortcut(x)); the shortcut is a normalised 1×1 convolution where the shape changes."""
+    """x ↦ ReLU(BN(conv(ReLU(BN(conv x)))) + shortcut(x)); the shortcut is a normalised 1×1 convolution where
+    the shape changes."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -26,7 +27,11 @@ class Block(nn.Module):
         self.conv2, self.norm2 = _conv(outputs, outputs), nn.BatchNorm2d(outputs)
         self.relu = nn.ReLU()
         same = stride == 1 and inputs == outputs
-        self.shortcut = nn.Identity() if same else nn.Sequential(_conv(inputs, outputs, stride, 1), nn.BatchNorm2d(outputs))
+        self.shortcut = (
+            nn.Identity()
+            if same
+            else nn.Sequential(_conv(inputs, outputs, stride, 1), nn.BatchNorm2d(outputs))
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """One residual step."""
@@ -36,7 +41,8 @@ class Block(nn.Module):
 
 
 class PreActBlock(nn.Module):
-    """x ↦ conv(ReLU(BN(conv(a)))) + shortcut with a = ReLU(BN x); a shortcut that changes the shape reads a, another reads x."""
+    """x ↦ conv(ReLU(BN(conv(a)))) + shortcut with a = ReLU(BN x); a shortcut that changes the shape reads a,
+    another reads x."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -54,9 +60,13 @@ class PreActBlock(nn.Module):
         return out
 
 
-def stage(block: type[Block] | type[PreActBlock], inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequential:
+def stage(
+    block: type[Block] | type[PreActBlock], inputs: int, outputs: int, blocks: int, stride: int
+) -> nn.Sequential:
     """``blocks`` blocks, the first of which changes width and resolution."""
-    return nn.Sequential(*(block(inputs if i == 0 else outputs, outputs, stride if i == 0 else 1) for i in range(blocks)))
+    return nn.Sequential(
+        *(block(inputs if i == 0 else outputs, outputs, stride if i == 0 else 1) for i in range(blocks))
+    )
 
 
 def resnet(
@@ -68,12 +78,20 @@ def resnet(
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
 ) -> ImageClassifier:
-    """ResNet with ``blocks`` blocks a stage; (2, 2, 2, 2) is ResNet-18. Widths double from stage to stage, starting at ``width``."""
+    """ResNet with ``blocks`` blocks a stage; (2, 2, 2, 2) is ResNet-18. Widths double from stage to stage,
+    starting at ``width``."""
     require_at_least("width", width, 1)
-    require(len(blocks) > 0 and min(blocks) >= 1, "every stage needs a block", f"blocks={tuple(blocks)}", "use 1 or more")
+    require(
+        len(blocks) > 0 and min(blocks) >= 1,
+        "every stage needs a block",
+        f"blocks={tuple(blocks)}",
+        "use 1 or more",
+    )
     block: type[Block] | type[PreActBlock] = PreActBlock if pre_activation else Block
     stem = _conv(channels, width)
-    stages: dict[str, nn.Module] = {"stem": stem if pre_activation else nn.Sequential(stem, nn.BatchNorm2d(width), nn.ReLU())}
+    stages: dict[str, nn.Module] = {
+        "stem": stem if pre_activation else nn.Sequential(stem, nn.BatchNorm2d(width), nn.ReLU())
+    }
     inputs = width
     for i, count in enumerate(blocks):
         outputs = width * 2**i
@@ -109,7 +127,8 @@ def resnet9(
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
 ) -> ImageClassifier:
-    """ResNet-9: four convolutions of widths w, 2w, 4w, 8w, pooling after the last three, residual steps after the second and the last."""
+    """ResNet-9: four convolutions of widths w, 2w, 4w, 8w, pooling after the last three, residual steps after
+    the second and the last."""
     require_at_least("width", width, 1)
     pool = nn.MaxPool2d(2)
     stages: dict[str, nn.Module] = {

@@ -75,7 +75,8 @@ def logistic_loss(margins: Tensor) -> Tensor:
 
 
 def scaled(net: TwoLayer, factor: float) -> TwoLayer:
-    """The network whose output is ``factor`` times as large (first layer scaled; the sign of f is unchanged)."""
+    """The network whose output is ``factor`` times as large (first layer scaled; the sign of f is
+    unchanged)."""
     return TwoLayer(net.w * factor, net.b * factor, net.a)
 
 
@@ -110,7 +111,8 @@ class TwoLayerNet(nn.Module):
 
 
 def averaging(features: Tensor, signs: Tensor) -> TwoLayer:
-    """f_FA (Definition 4.1): |J₊| ReLU⟨μ₊, x⟩ − |J₋| ReLU⟨μ₋, x⟩ with μ_± the mean features of the classes."""
+    """f_FA (Definition 4.1): |J₊| ReLU⟨μ₊, x⟩ − |J₋| ReLU⟨μ₋, x⟩ with μ_± the mean features of the
+    classes."""
     return averaging_with_bias(features, signs, 0.0, 0.0)
 
 
@@ -121,20 +123,23 @@ def averaging_with_bias(features: Tensor, signs: Tensor, plus: float, minus: flo
 
 
 def decoupled(features: Tensor, signs: Tensor, d: int) -> TwoLayer:
-    """θ_dec (Theorem D.3): Σ_{J₊} ReLU(⟨μ_j, x⟩ − d/2) − Σ_{J₋} ReLU(⟨μ_l, x⟩ − d/2), positive neurons first."""
+    """θ_dec (Theorem D.3): Σ_{J₊} ReLU(⟨μ_j, x⟩ − d/2) − Σ_{J₋} ReLU(⟨μ_l, x⟩ − d/2), positive neurons
+    first."""
     order = torch.argsort(signs, descending=True, stable=True)
     w = features[order].clone()
     return TwoLayer(w, torch.full_like(signs, -d / 2), signs[order].to(w))
 
 
 def in_span(net: TwoLayer, x: Tensor) -> tuple[TwoLayer, Tensor, Tensor]:
-    """The network and points in an orthonormal basis (rank, D) of the weights' span: same outputs, same ℓ2 distances to f = 0."""
+    """The network and points in an orthonormal basis (rank, D) of the weights' span: same outputs, same ℓ2
+    distances to f = 0."""
     basis = span(net.w)
     return TwoLayer(net.w @ basis.mT, net.b, net.a), x @ basis.mT, basis
 
 
 def span(w: Tensor) -> Tensor:
-    """Orthonormal rows that span the rows of ``w``; directions below 1e-13 of the largest singular value are rounding."""
+    """Orthonormal rows that span the rows of ``w``; directions below 1e-13 of the largest singular value are
+    rounding."""
     _, size, basis = torch.linalg.svd(w, full_matrices=False)
     kept: Tensor = basis[size > 1e-13 * size.max() * math.sqrt(w.shape[0])]
     return kept

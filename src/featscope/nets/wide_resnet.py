@@ -1,4 +1,5 @@
-"""Wide residual networks: pre-activation blocks in three stages of widths 16k, 32k, 64k (CGRO §6 uses depth 34 and k = 10)."""
+"""Wide residual networks: pre-activation blocks in three stages of widths 16k, 32k, 64k (CGRO §6 uses depth
+34 and k = 10)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""One room for each paper: its experiments, claims, figures, printed numbers and certificate checks, side by side."""
+"""One room for each paper: its experiments, claims, figures, printed numbers and certificate checks, side by
+side."""

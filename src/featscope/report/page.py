@@ -35,7 +35,8 @@ def _png(figure: Figure) -> bytes:
 
 
 def draw(run: Run) -> list[Path]:
-    """Draw the run's figures into its `figures` folder, which appears when it is complete, and write its `report.html`."""
+    """Draw the run's figures into its `figures` folder, which appears when it is complete, and write its
+    `report.html`."""
     folder, spare = run.path / "figures", run.path / "figures.new"
     pictures = {f"{name}.png": _png(figure) for name, figure in figures(run).items()}
     with locked(run.path):
@@ -94,7 +95,9 @@ def _section(run: Run) -> dict[str, Any]:
         "name": run.experiment,
         "folder": run.path.name,
         "shows": plan.shows if plan else "",
-        "changed": ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in changed(run).items()),
+        "changed": ", ".join(
+            f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in changed(run).items()
+        ),
         "figures": [_picture(path) for path in pictures],
         "summary": json.dumps(run.summary, indent=2, ensure_ascii=False),
         "spec": json.dumps(_settings(run), indent=2, ensure_ascii=False),

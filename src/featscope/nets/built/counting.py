@@ -1,10 +1,14 @@
-"""How many parameters a robust classifier needs at least: the VC count in the proof of CGRO Theorem 5.3 (EP Theorem 3.4), in numbers.
+"""How many parameters a robust classifier needs at least: the VC count in the proof of CGRO Theorem 5.3 (EP
+Theorem 3.4), in numbers.
 
-If every labelling φ of n sites can be robustly classified up to a share μ of the sites, the sign patterns of the family on the sites cover
-{±1}^n within Hamming distance μn. Hence 2^n ≤ Σ_{i≤μn} C(n,i) · Σ_{j≤l} C(n,j) with l the VC dimension, and with Σ_{i≤pn} C(n,i) ≤ 2^{nH(p)}
+If every labelling φ of n sites can be robustly classified up to a share μ of the sites, the sign patterns of
+the family on the sites cover
+{±1}^n within Hamming distance μn. Hence 2^n ≤ Σ_{i≤μn} C(n,i) · Σ_{j≤l} C(n,j) with l the VC dimension, and
+with Σ_{i≤pn} C(n,i) ≤ 2^{nH(p)}
 for p ≤ ½ (H the binary entropy) l/n ≥ H⁻¹(1 − H(μ)).
 
-VC dimension: Bartlett, Harvey, Liaw and Mehrabian (JMLR 20(63), 2019), Theorem 7, for ReLU (two pieces, degree one): with W parameters, L layers
+VC dimension: Bartlett, Harvey, Liaw and Mehrabian (JMLR 20(63), 2019), Theorem 7, for ReLU (two pieces,
+degree one): with W parameters, L layers
 and k_i units in layer i, VCdim ≤ L + L·W·log2(4e R log2(2e R)), R = Σ i·k_i ≤ L·U.
 """
 
@@ -24,7 +28,8 @@ def vc_bound(parameters: float, layers: float, units: float) -> float:
 
 
 def envelope_vc(m: float) -> float:
-    """The bound for the paper's enveloping network of all networks with M parameters: M layers of M units, M³ parameters."""
+    """The bound for the paper's enveloping network of all networks with M parameters: M layers of M units, M³
+    parameters."""
     return vc_bound(m**3, m, m * m)
 
 
@@ -51,7 +56,8 @@ def _least(size: float, vc_of: object) -> int:
 
 
 def parameters_needed(sites: float, mu: float) -> int:
-    """The least M for which the enveloping network's VC bound reaches C(μ)·n: fewer parameters leave a robust error of at least μ."""
+    """The least M for which the enveloping network's VC bound reaches C(μ)·n: fewer parameters leave a robust
+    error of at least μ."""
     return _least(shattered_share(mu) * sites, envelope_vc)
 
 
@@ -61,7 +67,8 @@ def parameters_needed_at_depth(sites: float, mu: float, layers: int) -> int:
 
 
 def packing_sites(dim: int, delta: float) -> int:
-    """Sites of a grid in [0,1]^{dim−1} whose spacing exceeds 2δ: a 2δ-packing of the hyperplane in every ℓp norm."""
+    """Sites of a grid in [0,1]^{dim−1} whose spacing exceeds 2δ: a 2δ-packing of the hyperplane in every ℓp
+    norm."""
     require(0 < delta < 0.5, "δ must lie between 0 and ½", f"delta={delta}", "change delta")
     levels = math.ceil(1 / (2 * delta))
     return int(levels ** (dim - 1))

@@ -1,8 +1,12 @@
-"""EP's robust classifier f*(x) = (d(x,B) − d(x,A))/(d(x,B) + d(x,A)) and its exact ReLU interpolation on a grid.
+"""EP's robust classifier f*(x) = (d(x,B) − d(x,A))/(d(x,B) + d(x,A)) and its exact ReLU interpolation on a
+grid.
 
-The interpolant on the Freudenthal triangulation of a grid with K cells an axis is Σ_g f*(g/K) φ(Kx − g) with the hat
-φ(t) = ReLU(1 − max(0, t_1, …, t_d) − max(0, −t_1, …, −t_d)). Inside a cell it is a convex combination of the cell's corners, so it is within
-Lip·(1/K) of f* in ℓ∞ and its sign on a set of cells is certified by the corners alone. It needs (K+1)^d hats: the exponential count.
+The interpolant on the Freudenthal triangulation of a grid with K cells an axis is Σ_g f*(g/K) φ(Kx − g) with
+the hat
+φ(t) = ReLU(1 − max(0, t_1, …, t_d) − max(0, −t_1, …, −t_d)). Inside a cell it is a convex combination of the
+cell's corners, so it is within
+Lip·(1/K) of f* in ℓ∞ and its sign on a set of cells is certified by the corners alone. It needs (K+1)^d hats:
+the exponential count.
 """
 
 from __future__ import annotations
@@ -37,12 +41,14 @@ def f_star(x: Tensor, a: Tensor, b: Tensor, norm: str) -> Tensor:
 
 
 def slope_bound(x: Tensor, a: Tensor, b: Tensor, norm: str) -> Tensor:
-    """2/(d(x,A) + d(x,B)): the local Lipschitz constant of f*, since |∂f*/∂d_A| + |∂f*/∂d_B| is exactly that."""
+    """2/(d(x,A) + d(x,B)): the local Lipschitz constant of f*, since |∂f*/∂d_A| + |∂f*/∂d_B| is exactly
+    that."""
     return 2 / (distance_to(x, a, norm) + distance_to(x, b, norm))
 
 
 def cells_needed(eps: float, delta: float) -> int:
-    """The least K with 1 − δ/ε − 1/(εK) > 0 in ℓ∞: then the interpolant keeps f*'s sign on all δ-balls of 2ε-separated sets."""
+    """The least K with 1 − δ/ε − 1/(εK) > 0 in ℓ∞: then the interpolant keeps f*'s sign on all δ-balls of
+    2ε-separated sets."""
     require(delta < eps, "f* is robust only for δ < ε", f"δ={delta:.4g}, ε={eps:.4g}", "lower delta")
     return math.floor(1 / (eps - delta)) + 1
 
@@ -50,7 +56,12 @@ def cells_needed(eps: float, delta: float) -> int:
 def nodes(cells: int, dim: int) -> Tensor:
     """All grid indices, ((K+1)^d, d)."""
     count = (cells + 1) ** dim
-    require(count <= MOST_NODES, "the grid is too large to build", f"(K+1)^d = {cells + 1}^{dim}", "lower d, or δ further below ε")
+    require(
+        count <= MOST_NODES,
+        "the grid is too large to build",
+        f"(K+1)^d = {cells + 1}^{dim}",
+        "lower d, or δ further below ε",
+    )
     return torch.cartesian_prod(*[torch.arange(cells + 1)] * dim).view(-1, dim)
 
 
@@ -59,7 +70,11 @@ def grid_network(values: Tensor, cells: int, dim: int) -> Graph:
     index = nodes(cells, dim)
     count, flat = len(index), index.flatten().double()
     graph = Graph(dim)
-    rows, columns, size = torch.arange(count * dim), torch.arange(dim).repeat(count), torch.full((count * dim,), float(cells), dtype=F64)
+    rows, columns, size = (
+        torch.arange(count * dim),
+        torch.arange(dim).repeat(count),
+        torch.full((count * dim,), float(cells), dtype=F64),
+    )
     above = graph.entries(count * dim, (graph.x, rows, columns, size), bias=-flat)
     below = graph.entries(count * dim, (graph.x, rows, columns, -size), bias=flat)
     up, down = graph.relu(largest(graph, above, count)), graph.relu(largest(graph, below, count))
@@ -69,7 +84,8 @@ def grid_network(values: Tensor, cells: int, dim: int) -> Graph:
 
 
 def grid_parameters(cells: int, dim: int) -> int:
-    """Parameters of :func:`grid_network` when no value is 0: 2d weights and 2·(d − d/(K+1)) biases a hat, two trees, and 4 for the hat."""
+    """Parameters of :func:`grid_network` when no value is 0: 2d weights and 2·(d − d/(K+1)) biases a hat, two
+    trees, and 4 for the hat."""
     hats = int((cells + 1) ** dim)
     width, tree = dim, 0
     while width > 1:
@@ -81,11 +97,13 @@ def grid_parameters(cells: int, dim: int) -> int:
 
 
 def cell_certificate(values: Tensor, cells: int, centre: Tensor, delta: float, sign: float) -> float:
-    """The least sign·value among the corners of all cells that meet the ℓ∞ ball B(centre, δ) within the cube: a bound of the interpolant."""
+    """The least sign·value among the corners of all cells that meet the ℓ∞ ball B(centre, δ) within the cube:
+    a bound of the interpolant."""
     dim = len(centre)
     cube = values.view(*[cells + 1] * dim)
     for axis, c in enumerate(centre.tolist()):
-        # One extra grid line on either side would only lower the bound; rounding of K(c ± δ) is covered by the tiny widening.
+        # One extra grid line on either side would only lower the bound; rounding of K(c ± δ) is covered by
+        # the tiny widening.
         low = max(0, math.floor(cells * (c - delta) - 1e-9))
         high = min(cells, math.ceil(cells * (c + delta) + 1e-9))
         cube = cube.narrow(axis, low, high - low + 1)

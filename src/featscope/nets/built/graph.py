@@ -1,6 +1,7 @@
 """ReLU networks as explicit graphs: affine nodes with stored weights, ReLU nodes, and nothing else.
 
-A node is a vector. An affine node may read any earlier nodes, so skip connections are edges like all others. A parameter is a stored weight
+A node is a vector. An affine node may read any earlier nodes, so skip connections are edges like all others.
+A parameter is a stored weight
 or bias; zeros are not stored, so the count is the number of edges and biases that the network really has.
 """
 
@@ -61,7 +62,8 @@ Enclosures = Mapping[Wire, tuple[Tensor, Tensor]]
 
 @dataclass
 class Graph:
-    """A network under construction and its evaluation. Node 0 is the input; the last node is the output unless ``output`` says otherwise."""
+    """A network under construction and its evaluation. Node 0 is the input; the last node is the output
+    unless ``output`` says otherwise."""
 
     inputs: int
     nodes: list[Node] = field(default_factory=list)
@@ -84,30 +86,54 @@ class Graph:
         """max(0, wire)."""
         return self._add(Relu(wire.index, wire.size))
 
-    def affine(self, *terms: tuple[Wire, Weight], bias: Tensor | float = 0.0, size: int | None = None) -> Wire:
-        """Σ W·wire + bias. A matrix weight is stored by its non-zero entries; a number stands for that multiple of the identity."""
+    def affine(
+        self, *terms: tuple[Wire, Weight], bias: Tensor | float = 0.0, size: int | None = None
+    ) -> Wire:
+        """Σ W·wire + bias. A matrix weight is stored by its non-zero entries; a number stands for that
+        multiple of the identity."""
         stored = []
         for wire, weight in terms:
             if isinstance(weight, Tensor):
                 require(
-                    weight.shape[-1] == wire.size, "a weight must fit its source", f"{tuple(weight.shape)}, {wire.size}", "transpose it"
+                    weight.shape[-1] == wire.size,
+                    "a weight must fit its source",
+                    f"{tuple(weight.shape)}, {wire.size}",
+                    "transpose it",
                 )
                 rows, columns = weight.nonzero(as_tuple=True)
                 stored.append(Term(wire.index, rows, columns, weight[rows, columns].to(F64)))
                 size = weight.shape[0]
             else:
                 index = torch.arange(wire.size)
-                stored.append(Term(wire.index, index, index, torch.full((wire.size,), float(weight), dtype=F64), diagonal=True))
+                stored.append(
+                    Term(
+                        wire.index,
+                        index,
+                        index,
+                        torch.full((wire.size,), float(weight), dtype=F64),
+                        diagonal=True,
+                    )
+                )
                 size = wire.size
         require(size is not None, "an affine node without terms needs a size", "size=None", "give size")
         width = size or 0
         shift = bias.to(F64) if isinstance(bias, Tensor) else torch.full((width,), float(bias), dtype=F64)
-        require(shift.shape == (width,), "a bias must have the node's size", f"{tuple(shift.shape)}, {width}", "reshape it")
+        require(
+            shift.shape == (width,),
+            "a bias must have the node's size",
+            f"{tuple(shift.shape)}, {width}",
+            "reshape it",
+        )
         return self._add(Affine(width, tuple(stored), shift))
 
-    def entries(self, size: int, *terms: tuple[Wire, Tensor, Tensor, Tensor], bias: Tensor | float = 0.0) -> Wire:
-        """An affine node given by its stored entries (rows, columns, values), for matrices too sparse to write out."""
-        stored = tuple(Term(wire.index, rows, columns, values.to(F64)) for wire, rows, columns, values in terms)
+    def entries(
+        self, size: int, *terms: tuple[Wire, Tensor, Tensor, Tensor], bias: Tensor | float = 0.0
+    ) -> Wire:
+        """An affine node given by its stored entries (rows, columns, values), for matrices too sparse to
+        write out."""
+        stored = tuple(
+            Term(wire.index, rows, columns, values.to(F64)) for wire, rows, columns, values in terms
+        )
         shift = bias.to(F64) if isinstance(bias, Tensor) else torch.full((size,), float(bias), dtype=F64)
         return self._add(Affine(size, stored, shift))
 
@@ -154,7 +180,8 @@ class Graph:
     def enclose(self, low: Tensor, high: Tensor, known: Enclosures | None = None) -> tuple[Tensor, Tensor]:
         """Bounds of the output over boxes low ≤ x ≤ high (…, inputs), rounded outwards.
 
-        ``known`` gives proven enclosures of inner nodes that interval arithmetic alone cannot see, such as a distance on an ℓ2 ball.
+        ``known`` gives proven enclosures of inner nodes that interval arithmetic alone cannot see, such as a
+        distance on an ℓ2 ball.
         """
         given = {wire.index: bounds for wire, bounds in (known or {}).items()}
         found = [(low, high)]
@@ -164,7 +191,10 @@ class Graph:
             else:
                 bounds = _enclose_affine(node, found)
             if index in given:
-                bounds = (torch.maximum(bounds[0], given[index][0]), torch.minimum(bounds[1], given[index][1]))
+                bounds = (
+                    torch.maximum(bounds[0], given[index][0]),
+                    torch.minimum(bounds[1], given[index][1]),
+                )
             found.append(bounds)
         return found[-1]
 
@@ -199,14 +229,16 @@ def _enclose_affine(node: Affine, found: list[tuple[Tensor, Tensor]]) -> tuple[T
         high.index_add_(-1, term.rows, above * down + below * up)
         size.index_add_(-1, term.rows, torch.maximum(below.abs(), above.abs()) * term.values.abs())
         count.index_add_(0, term.rows, torch.full_like(term.values, 2.0))
-    # |fl(Σ) − Σ| ≤ γ_n Σ|w x| with γ_n = n·u/(1 − n·u) in any order of summation (Higham 2002, §4.2). Twice that also covers the rounding of
+    # |fl(Σ) − Σ| ≤ γ_n Σ|w x| with γ_n = n·u/(1 − n·u) in any order of summation (Higham 2002, §4.2). Twice
+    # that also covers the rounding of
     # the bound itself, and the smallest normal number covers underflow.
     slack = 2 * (count + 4) * torch.finfo(low0.dtype).eps * size + torch.finfo(low0.dtype).tiny * (count + 4)
     return low - slack, high + slack
 
 
 class BuiltNet(nn.Module):
-    """A built network as a module: one parameter vector for the stored weights of each term, one for the non-zero biases of each node."""
+    """A built network as a module: one parameter vector for the stored weights of each term, one for the
+    non-zero biases of each node."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
@@ -228,14 +260,21 @@ class BuiltNet(nn.Module):
             total = torch.zeros(*x.shape[:-1], node.size, dtype=x.dtype, device=x.device)
             total = total.index_add(-1, where, next(biases).to(x).expand(*x.shape[:-1], -1))
             for term in node.terms:
-                total = total.index_add(-1, term.rows, found[term.source].index_select(-1, term.columns) * next(weights).to(x))
+                total = total.index_add(
+                    -1, term.rows, found[term.source].index_select(-1, term.columns) * next(weights).to(x)
+                )
             found.append(total)
         return found[-1]
 
 
 def append(graph: Graph, other: Graph, source: Wire) -> Wire:
     """Copy another network onto a graph with its input read from ``source``; return the copy's output."""
-    require(other.inputs == source.size, "a network must fit its source", f"{other.inputs}, {source.size}", "give a wire of that size")
+    require(
+        other.inputs == source.size,
+        "a network must fit its source",
+        f"{other.inputs}, {source.size}",
+        "give a wire of that size",
+    )
     place = {0: source.index}
     for index, node in enumerate(other.nodes, start=1):
         if isinstance(node, Relu):

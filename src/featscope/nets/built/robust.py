@@ -4,7 +4,8 @@ With local indicators I_i, S = Σ I_i and a clean classifier f clamped to [−1,
 
     f_S = ReLU(f − S) − ReLU(−f − S) + Σ y_i I_i.
 
-On B(X_i, δ) the opposite indicators vanish and S ≥ 1, so y_i f_S = S ≥ 1; where S = 0 it is f. No product network is needed. Indicators are 1
+On B(X_i, δ) the opposite indicators vanish and S ≥ 1, so y_i f_S = S ≥ 1; where S = 0 it is f. No product
+network is needed. Indicators are 1
 within δ' and 0 from R − δ' on, with δ' = δ + (R − 2δ)/8, so that rounding cannot spoil them.
 """
 
@@ -24,7 +25,8 @@ from featscope.nets.built.graph import Enclosures, Graph, Wire, append
 Indicator = Literal["Linf", "L2-shared", "L2-each"]
 KINDS: tuple[Indicator, ...] = ("Linf", "L2-shared", "L2-each")
 F64 = torch.float64
-#: wider than all rounding of stored weights in these networks (D·2^−52·few), far narrower than the margins they keep.
+#: wider than all rounding of stored weights in these networks (D·2^−52·few), far narrower than the margins
+#: they keep.
 WEIGHT_ROUNDING = 1e-9
 #: the default takes differences of squared norms for many points, off by 1e-8 where points are close
 EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"
@@ -32,7 +34,8 @@ EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """The local indicators of a training set: the wire of I_i, the wire of the measured distance, and what was used to build them."""
+    """The local indicators of a training set: the wire of I_i, the wire of the measured distance, and what
+    was used to build them."""
 
     indicators: Wire
     distance: Wire
@@ -57,13 +60,21 @@ def opposite_distance(x: Tensor, y: Tensor, norm: str) -> float:
 
 def indicators(graph: Graph, x: Tensor, delta: float, separation: float, kind: Indicator) -> Local:
     """Add the indicators of the balls B(X_i, δ) to a graph whose input is the point."""
-    require(separation > 2 * delta, "indicators need a separation above 2δ", f"R={separation:.4g}, δ={delta:.4g}", "lower delta")
+    require(
+        separation > 2 * delta,
+        "indicators need a separation above 2δ",
+        f"R={separation:.4g}, δ={delta:.4g}",
+        "lower delta",
+    )
     wide = delta + (separation - 2 * delta) / 8
     if kind == "Linf":
         return _box_indicators(graph, x, wide, separation)
     inside = bool(((x >= 0) & (x <= 1)).all())
     require(
-        inside, "ℓ2 indicators clamp to the cube, so points lie in [0, 1]", f"{float(x.min()):.4g} … {float(x.max()):.4g}", "rescale them"
+        inside,
+        "ℓ2 indicators clamp to the cube, so points lie in [0, 1]",
+        f"{float(x.min()):.4g} … {float(x.max()):.4g}",
+        "rescale them",
     )
     box = clamp(graph, graph.x, 0.0, 1.0)
     gap = separation**2 - 2 * separation * wide
@@ -76,7 +87,8 @@ def indicators(graph: Graph, x: Tensor, delta: float, separation: float, kind: I
 
 
 def _box_indicators(graph: Graph, x: Tensor, wide: float, separation: float) -> Local:
-    """I = ReLU(1 − Σ_j [ReLU(x_j − X_ij − δ') + ReLU(X_ij − x_j − δ')]/(R − 2δ')): 6D + 1 parameters a point."""
+    """I = ReLU(1 − Σ_j [ReLU(x_j − X_ij − δ') + ReLU(X_ij − x_j − δ')]/(R − 2δ')): 6D + 1 parameters a
+    point."""
     n, dim = x.shape
     flat, count = x.flatten(), n * dim
     rows, columns, ones = torch.arange(count), torch.arange(dim).repeat(n), torch.ones(count, dtype=F64)
@@ -95,7 +107,8 @@ def _shared_squares(graph: Graph, box: Wire, x: Tensor, levels: int, low: float)
 
 
 def _own_squares(graph: Graph, box: Wire, x: Tensor, levels: int, low: float) -> Wire:
-    """Σ_j q(|x_j − X_ij|) − low with a square network for every point and coordinate, as the paper's proof has it."""
+    """Σ_j q(|x_j − X_ij|) − low with a square network for every point and coordinate, as the paper's proof
+    has it."""
     n, dim = x.shape
     flat, count = x.flatten(), n * dim
     rows, columns, ones = torch.arange(count), torch.arange(dim).repeat(n), torch.ones(count, dtype=F64)
@@ -122,27 +135,38 @@ class Robust:
     def certificate(self, chunk: int = 20) -> Tensor:
         """A proven lower bound of y_i·f over B(X_i, δ) for every training point."""
         index = torch.arange(len(self.y))
-        return torch.cat([self._bounds(index[start : start + chunk]) for start in range(0, len(index), chunk)])
+        return torch.cat(
+            [self._bounds(index[start : start + chunk]) for start in range(0, len(index), chunk)]
+        )
 
     def _bounds(self, chosen: Tensor) -> Tensor:
         centre = self.x[chosen]
         known = {} if self.kind == "Linf" else dict(self._distances(centre))
         if self.clamped is not None:
-            # A clamp's two ReLUs are correlated, which intervals forget; its range is [−1, 1] whatever enters.
+            # A clamp's two ReLUs are correlated, which intervals forget; its range is [−1, 1] whatever
+            # enters.
             one = torch.ones(len(chosen), 1, dtype=F64)
             known[self.clamped] = (-one, one)
         low, high = self.graph.enclose(centre - self.delta, centre + self.delta, known)
         return torch.where(self.y[chosen] > 0, low[:, 0], -high[:, 0])
 
     def _distances(self, centre: Tensor) -> Enclosures:
-        """On B(X_i, δ), clamped to the cube, ‖x − X_k‖ is within δ of ‖X_i − X_k‖, and the square networks add 0 … D·4^−(n+1)."""
+        """On B(X_i, δ), clamped to the cube, ‖x − X_k‖ is within δ of ‖X_i − X_k‖, and the square networks
+        add 0 … D·4^−(n+1)."""
         apart = torch.cdist(centre, self.x, compute_mode=EXACT_DISTANCES)
         low = (apart - self.delta).clamp(min=0).square() - self.local.low - WEIGHT_ROUNDING
         error = self.x.shape[1] * square_error(self.local.levels)
-        return {self.local.distance: (low, (apart + self.delta).square() + error - self.local.low + WEIGHT_ROUNDING)}
+        return {
+            self.local.distance: (
+                low,
+                (apart + self.delta).square() + error - self.local.low + WEIGHT_ROUNDING,
+            )
+        }
 
 
-def cgro_classifier(x: Tensor, y: Tensor, clean: Graph, delta: float, separation: float, kind: Indicator) -> Robust:
+def cgro_classifier(
+    x: Tensor, y: Tensor, clean: Graph, delta: float, separation: float, kind: Indicator
+) -> Robust:
     """f_S for a training set, a clean classifier given as a network, and the separation R of the classes."""
     graph = Graph(x.shape[1])
     local = indicators(graph, x, delta, separation, kind)
@@ -185,7 +209,8 @@ def indicator_parameters(n: int, dim: int, levels: int, kind: Indicator) -> int:
 
 
 def cgro_parameters(n: int, dim: int, levels: int, kind: Indicator, clean: int) -> int:
-    """Parameters of f_S: indicators, 2 a point for S and the labels, the clean network, and 13 for clamp and read-out."""
+    """Parameters of f_S: indicators, 2 a point for S and the labels, the clean network, and 13 for clamp and
+    read-out."""
     return indicator_parameters(n, dim, levels, kind) + 2 * n + clean + 13
 
 

@@ -17,14 +17,23 @@ def network(w: Array, x: Array, q: int, rho: float) -> Array:
     out = np.zeros(w.shape[0])
     for i in range(w.shape[0]):
         z = x @ w[i].T
-        bent = np.where(z <= 0, 0.0, np.where(z <= rho, np.abs(z) ** q / (q * rho ** (q - 1)), z - (1 - 1 / q) * rho))
+        bent = np.where(
+            z <= 0, 0.0, np.where(z <= rho, np.abs(z) ** q / (q * rho ** (q - 1)), z - (1 - 1 / q) * rho)
+        )
         out[i] = bent.sum()
     return out
 
 
 def fooled(w: Array, x: Array, y: NDArray[np.int64], delta: Array, eps: float, q: int, rho: float) -> int:
-    """How many points the given perturbations fool: right without Δ, ‖Δ‖∞ ≤ ε, and with Δ no longer F_y > F_j for all j."""
-    fits = w.ndim == 3 and x.ndim == 3 and delta.shape == x.shape and y.shape == x.shape[:1] and x.shape[-1] == w.shape[-1]
+    """How many points the given perturbations fool: right without Δ, ‖Δ‖∞ ≤ ε, and with Δ no longer F_y > F_j
+    for all j."""
+    fits = (
+        w.ndim == 3
+        and x.ndim == 3
+        and delta.shape == x.shape
+        and y.shape == x.shape[:1]
+        and x.shape[-1] == w.shape[-1]
+    )
     shapes = f"w {w.shape}, x {x.shape}, y {y.shape}, delta {delta.shape}"
     require(
         fits,
@@ -43,7 +52,11 @@ def fooled(w: Array, x: Array, y: NDArray[np.int64], delta: Array, eps: float, q
     count = 0
     for point, label, move in zip(x, y, delta, strict=True):
         allowed = np.abs(move).max() <= eps * (1 + ROUNDING)
-        count += bool(allowed and _right(network(w, point, q, rho), label) and not _right(network(w, point + move, q, rho), label))
+        count += bool(
+            allowed
+            and _right(network(w, point, q, rho), label)
+            and not _right(network(w, point + move, q, rho), label)
+        )
     return count
 
 
@@ -51,13 +64,23 @@ def _right(values: Array, label: np.int64) -> bool:
     return bool(values[int(label)] > np.delete(values, int(label)).max())
 
 
-def matching_bound(x: Array, y: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64], eps: float) -> float | None:
-    """The bound 1 − pairs/(2n) on any classifier's robust accuracy, or None if a pair is not what it should be.
+def matching_bound(
+    x: Array, y: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64], eps: float
+) -> float | None:
+    """The bound 1 − pairs/(2n) on any classifier's robust accuracy, or None if a pair is not what it should
+    be.
 
-    Each pair must have different labels and a midpoint within ε of both ends; no point may occur twice on one side.
+    Each pair must have different labels and a midpoint within ε of both ends; no point may occur twice on one
+    side.
     """
     n = len(y)
-    if len(x) != n or not np.isfinite(x).all() or not _distinct(left, n) or not _distinct(right, n) or len(left) != len(right):
+    if (
+        len(x) != n
+        or not np.isfinite(x).all()
+        or not _distinct(left, n)
+        or not _distinct(right, n)
+        or len(left) != len(right)
+    ):
         return None
     for i, j in zip(left.tolist(), right.tolist(), strict=True):
         middle = (x[i] + x[j]) / 2

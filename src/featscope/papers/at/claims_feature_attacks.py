@@ -45,9 +45,13 @@ def _feature_scope(run: Run, dataset: str) -> list[str]:
         clean = smallest(_learned(run, dataset, method, Learned.clean_test))
         if not clean >= learned:
             unmet.append(f"clean accuracy ({method}) ≥ {learned:.3g}: {clean:.3f}")
-    robust, clean_ = (_learned(run, dataset, "adversarial", key) for key in (Learned.robust_test, Learned.clean_test))
+    robust, clean_ = (
+        _learned(run, dataset, "adversarial", key) for key in (Learned.robust_test, Learned.clean_test)
+    )
     kept = smallest(robust / np.maximum(clean_, 1e-12))
-    return unmet + ([] if kept >= LEARNED else [f"robust ÷ clean accuracy (adversarial) ≥ {LEARNED:.3g}: {kept:.3f}"])
+    return unmet + (
+        [] if kept >= LEARNED else [f"robust ÷ clean accuracy (adversarial) ≥ {LEARNED:.3g}: {kept:.3f}"]
+    )
 
 
 def rates(run: Run, dataset: str, attack: str, key: Column) -> list[float]:
@@ -65,13 +69,17 @@ def _on(run: Run, dataset: str, attack: str, method: str) -> list[float]:
 def _shown(run: Run, dataset: str) -> dict[str, Any]:
     """All cells of the table, the controls, and what is printed."""
     cells = {f"{a} on {m}": _on(run, dataset, a, m) for m in METHODS for a in SEARCHED}
-    checks = {f"{a} {c}": rates(run, dataset, a, c) for a in ATTACKS for c in (Rates.own_head, Rates.distance)}
+    checks = {
+        f"{a} {c}": rates(run, dataset, a, c) for a in ATTACKS for c in (Rates.own_head, Rates.distance)
+    }
     printed = {f"{a} on {m}": sum(v) / len(v) for m, row in TABLE_2.items() for a, v in row.items()}
     seeds = len(ImageFeatureAttacks.of(run).seeds)
     return {"by_seed": plain(cells), "searches": plain(checks), "printed_cifar10": printed, "seeds": seeds}
 
 
-def _contrast(dataset: str, method: str, high: str, low: str, factor: float, judge: Callable[..., Finding]) -> Judge:
+def _contrast(
+    dataset: str, method: str, high: str, low: str, factor: float, judge: Callable[..., Finding]
+) -> Judge:
     """``high`` − factor·``low`` on the networks of one training, paired by seed, against 0."""
 
     def decide(runs: Runs) -> Finding:
@@ -92,7 +100,9 @@ def _low(dataset: str) -> Judge:
         parts = {}
         for attack in ATTACKS:
             found = _on(run, dataset, attack, "adversarial")
-            parts[attack] = at_most(mean_interval([CONSTANT * a - u for a, u in zip(found, usual, strict=True)]), 0.0)
+            parts[attack] = at_most(
+                mean_interval([CONSTANT * a - u for a, u in zip(found, usual, strict=True)]), 0.0
+            )
         return scoped(_feature_scope(run, dataset), every(parts, **_shown(run, dataset)))
 
     return decide
@@ -125,7 +135,8 @@ def _table_readings(dataset: str) -> tuple[Reading, ...]:
         Reading(f"{dataset}-standard-much", f"{title}: {MUCH:g} times as often (the rule for ≫)", need, much),
         Reading(
             f"{dataset}-adversarial-low",
-            f"{title}: on adversarially trained networks both are low: {CONSTANT:g} times the rate is at most NRF-PGD's on standard ones",
+            f"{title}: on adversarially trained networks both are low: {CONSTANT:g} times the rate is at "
+            "most NRF-PGD's on standard ones",
             need,
             _low(dataset),
         ),

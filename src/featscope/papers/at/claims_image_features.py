@@ -33,14 +33,18 @@ FEATURES = Need("image-features")
 #: other inversions of the same networks, whose robust accuracy is counted in the run above; fewer images,
 #: because they only ask whether the inversion decides
 _FEWER = {"images": 50, "attacked": 0}
-STARTS = {start: Need("image-features", {**_FEWER, "inversion.start": start}) for start in ("grey", "black", "image")}
+STARTS = {
+    start: Need("image-features", {**_FEWER, "inversion.start": start})
+    for start in ("grey", "black", "image")
+}
 #: from noise in a tenth of the step, which ends at a larger feature error
 SMALL_STEPS = Need("image-features", {**_FEWER, "inversion.step_size": 0.05})
 
 CONDITIONS = (
     f"every network reaches {PRINTED_SHARE_REACHED:g} of the printed clean accuracy, "
     f"the adversarially trained ones {PRINTED_SHARE_REACHED:g} of the printed robust accuracy",
-    f"every reference reads {OWN_SET_READ:g} of its own set, which has a mean relative feature error of at most {FEATURE_ERROR:g}",
+    f"every reference reads {OWN_SET_READ:g} of its own set, which has a mean relative feature error of at "
+    f"most {FEATURE_ERROR:g}",
 )
 STATEMENTS = {
     "standard-non-robust": (
@@ -72,7 +76,10 @@ def _printed(run: Run) -> Mapping[str, Accuracies] | None:
 
 def _own(run: Run) -> pl.DataFrame:
     """What the references read of their own sets."""
-    own = [(pl.col(SetRead.set) == name) & (pl.col(SetRead.reader) == f"reference-{m}") for name, m in SETS.items()]
+    own = [
+        (pl.col(SetRead.set) == name) & (pl.col(SetRead.reader) == f"reference-{m}")
+        for name, m in SETS.items()
+    ]
     return run.part("read").filter(pl.any_horizontal(*own))
 
 
@@ -97,7 +104,9 @@ def _short_sets(run: Run, seed: int) -> list[str]:
     for row in _own(run).filter(pl.col(SetRead.seed) == seed).to_dicts():
         name, read, error = row[SetRead.set], row[SetRead.accuracy], row[SetRead.error_mean]
         if not read >= OWN_SET_READ:
-            missed.append(f"reference of seed {seed} reads {read:.3f} of its set {name}, below {OWN_SET_READ:g}")
+            missed.append(
+                f"reference of seed {seed} reads {read:.3f} of its set {name}, below {OWN_SET_READ:g}"
+            )
         if not error <= FEATURE_ERROR:
             missed.append(f"set {name} of seed {seed}: feature error {error:.3f}, above {FEATURE_ERROR:g}")
     return missed
@@ -109,7 +118,9 @@ def _unmet(run: Run, tested: Run) -> list[str]:
     if printed is None:
         return ["the paper has no table of this data"]
     seeds = ImageFeatures.of(run).seeds
-    return [text for seed in seeds for text in (*_short_networks(tested, seed, printed), *_short_sets(run, seed))]
+    return [
+        text for seed in seeds for text in (*_short_networks(tested, seed, printed), *_short_sets(run, seed))
+    ]
 
 
 def _judged(runs: Runs, finding: Finding) -> Finding:
@@ -161,8 +172,12 @@ def _ordered(runs: Runs) -> Finding:
     least = []
     for seed in ImageFeatures.of(runs["run"]).seeds:
         curve = _curve(runs["run"], "standard", seed)
-        steps, upper, lower = (curve[key] for key in (FeatureCurve.step, FeatureCurve.feature_NR, FeatureCurve.feature_R))
-        least.append(smallest(a - b for t, a, b in zip(steps, upper, lower, strict=True) if 2 * t > steps[-1]))
+        steps, upper, lower = (
+            curve[key] for key in (FeatureCurve.step, FeatureCurve.feature_NR, FeatureCurve.feature_R)
+        )
+        least.append(
+            smallest(a - b for t, a, b in zip(steps, upper, lower, strict=True) if 2 * t > steps[-1])
+        )
     return _judged(runs, at_least(mean_interval(least), 0.0, by_seed=plain(least)))
 
 
@@ -179,7 +194,9 @@ def _as_printed(runs: Runs) -> Finding:
             centre = getattr(printed[method], key) if printed else float("nan")
             below, above = centre - found.high, found.low - centre
             farthest = largest([found.high - centre, centre - found.low])
-            gaps[f"{method} {key}"] = Interval(abs(found.value - centre), largest([below, above, 0.0]), farthest)
+            gaps[f"{method} {key}"] = Interval(
+                abs(found.value - centre), largest([below, above, 0.0]), farthest
+            )
     worst = Interval(*(largest([gap[i] for gap in gaps.values()]) for i in range(3)))
     shown = {"gaps": plain({key: gap.value for key, gap in gaps.items()}), "cells": plain(cells)}
     return _judged(runs, at_most(worst, SMALL, **shown))
@@ -205,7 +222,8 @@ CLAIMS: tuple[Claim, ...] = (
             *_three(FEATURES, "", "after training, inversion from noise", at_the_end),
             Reading(
                 "table",
-                f"the four printed feature accuracies: the largest distance of ours from them is at most {SMALL:g}",
+                "the four printed feature accuracies: the largest distance of ours from them is at most "
+                f"{SMALL:g}",
                 {"run": FEATURES, "tested": FEATURES},
                 _as_printed,
             ),

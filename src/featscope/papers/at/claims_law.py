@@ -33,13 +33,16 @@ def _any_classifier(runs: Runs) -> Finding:
     x, y, left, right = (run.tensor(MATCHING, key).numpy() for key in ("x", "y", "left", "right"))
     bound = matching_bound(x.astype(float), y, left, right, PatchFig3.of(run).eps)
     evidence = {
-        "certificate": "matching/x, y, left, right: pairs of different labels whose balls share a point, re-verified",
+        "certificate": "matching/x, y, left, right: pairs of different labels whose balls share a point, "
+        "re-verified",
         "pairs": len(left),
         "points": len(y),
         "share_of_intersecting_pairs": run.part(MATCHING)[Matching.intersecting_pairs][0],
     }
     if bound is None:
-        return Finding(Verdict.INCONCLUSIVE, None, 1 - SMALL, {**evidence, "note": "the certificate does not verify"})
+        return Finding(
+            Verdict.INCONCLUSIVE, None, 1 - SMALL, {**evidence, "note": "the certificate does not verify"}
+        )
     verdict = Verdict.HOLDS if bound >= 1 - SMALL else Verdict.FAILS
     return Finding(verdict, bound, 1 - SMALL, evidence)
 
@@ -88,7 +91,9 @@ def _error_to_one(column: str) -> Judge:
             note = "ε < β: the proof's Δ is not in the ball"
             return Finding(Verdict.OUT_OF_SCOPE, None, 1 - SMALL, {"unmet": [note]})
         rows = _of(run, ALONG_GAMMA, "non-robust")
-        return at_least(_error(_at_largest_gamma(rows), column), 1 - SMALL, curve=_curve(rows, Minima.gamma, column))
+        return at_least(
+            _error(_at_largest_gamma(rows), column), 1 - SMALL, curve=_curve(rows, Minima.gamma, column)
+        )
 
     return judge
 
@@ -114,12 +119,14 @@ def _full_ball(runs: Runs) -> Finding:
     rows = _of(run, ALONG_GAMMA, "robust")
     shown, exact = wilson(hits, len(y)), _error(_at_largest_gamma(rows), Minima.full_ball)
     exact = Interval(shown.value, shown.low, 1.0) if math.isnan(exact.value) else exact
-    # One explicit Δ can only refute, whatever the exact minimum says; that nothing refutes is for the exact minimum to say.
+    # One explicit Δ can only refute, whatever the exact minimum says; that nothing refutes is for the exact
+    # minimum to say.
     low = max(shown.low, exact.low)
     return at_most(
         Interval(exact.value, low, max(exact.high, low)),
         SMALL,
-        certificate="gamma/x, gamma/y, gamma/delta, gamma/w: −ε u_y + ε u_j on every patch, re-verified point by point",
+        certificate="gamma/x, gamma/y, gamma/delta, gamma/w: −ε u_y + ε u_j on every patch, re-verified "
+        "point by point",
         fooled=f"{hits} of {len(y)}",
         exact_accuracy_largest_over_gamma=max(_curve(rows, Minima.gamma, Minima.full_ball)[Minima.full_ball]),
     )
@@ -130,7 +137,8 @@ CLAIMS = (
         id="AT-A2.3",
         paper="at",
         reference="AT Assumption 2.3 and §2.5 (small perturbation radius)",
-        statement="Robust features are much stronger, non-robust ones much denser, and classes are separated far beyond the radius.",
+        statement="Robust features are much stronger, non-robust ones much denser, and classes are separated "
+        "far beyond the radius.",
         hypotheses=(),
         readings=(
             Reading(
@@ -153,7 +161,8 @@ CLAIMS = (
             ),
             Reading(
                 "any-classifier",
-                "some classifier could be robust on a sample: a matching of intersecting pairs does not forbid it",
+                "some classifier could be robust on a sample: a matching of intersecting pairs does not "
+                "forbid it",
                 {"run": FIG3},
                 _any_classifier,
             ),
@@ -163,7 +172,8 @@ CLAIMS = (
         id="AT-AB.3",
         paper="at",
         reference="AT Assumption B.3",
-        statement="The choices of hyperparameters that the proofs assume; counts those that Figure 3's law does not meet.",
+        statement="The choices of hyperparameters that the proofs assume; counts those that Figure 3's law "
+        "does not meet.",
         hypotheses=(),
         readings=(
             Reading(

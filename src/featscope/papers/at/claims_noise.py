@@ -66,7 +66,8 @@ def _decomposition(runs: Runs) -> Finding:
 
 
 def _in_span(runs: Runs) -> Finding:
-    """The largest share of w(T) − w(0) outside the span of features and noise, over dimensions far larger than that span."""
+    """The largest share of w(T) − w(0) outside the span of features and noise, over dimensions far larger
+    than that span."""
     rows = runs["run"].part(SPANS)
     groups = rows.group_by(Spans.d, maintain_order=True)
     shares = {f"d={d}": largest(group[Spans.outside_span].to_list()) for (d,), group in groups}
@@ -128,7 +129,8 @@ def _balanced(runs: Runs) -> Finding:
 
 
 def _total_residual(runs: Runs) -> Finding:
-    """η Σ_{t ≥ T0} mean (1 − logit_y), T0 the first recorded step with max F_y ≥ log d (trapezoid over recorded steps)."""
+    """η Σ_{t ≥ T0} mean (1 − logit_y), T0 the first recorded step with max F_y ≥ log d (trapezoid over
+    recorded steps)."""
     run = runs["run"]
     eta = PatchFig3.of(run).standard.learning_rate
     totals = []
@@ -145,14 +147,18 @@ def _total_residual(runs: Runs) -> Finding:
 def _losers(runs: Runs) -> Finding:
     run, losers = runs["run"], (Dynamics.u, Dynamics.C, Dynamics.D)
     worst = np.max([final_values(run, "standard", name).max(-1) for name in losers], axis=0)
-    return at_most(_spread(worst.tolist()), _small_noise(run), rule=TILDE, measured="largest of A, C and D at the end")
+    return at_most(
+        _spread(worst.tolist()), _small_noise(run), rule=TILDE, measured="largest of A, C and D at the end"
+    )
 
 
 def _winner(runs: Runs) -> Finding:
     run = runs["run"]
     ratios = final_values(run, "standard", Dynamics.v).min(-1) / _log_d(run)
     measured = "smallest max_r B over classes ÷ log d, Θ read as ≥ 1/3"
-    return at_least(Interval(smallest(ratios), smallest(ratios), largest(ratios)), 1 / CONSTANT, measured=measured)
+    return at_least(
+        Interval(smallest(ratios), smallest(ratios), largest(ratios)), 1 / CONSTANT, measured=measured
+    )
 
 
 SETTING = ("Figure 3's law and training",)
@@ -168,7 +174,9 @@ CLAIMS = (
         "Lemma E.2",
         "Under standard training weights are w(0) plus features plus training noise.",
         Reading("figure-3", "whether the statement excludes anything", {"run": FIG3}, _decomposition),
-        Reading("large-d", "what lies outside the span, d up to 10⁹ by compact copies", {"run": NOISE}, _in_span),
+        Reading(
+            "large-d", "what lies outside the span, d up to 10⁹ by compact copies", {"run": NOISE}, _in_span
+        ),
     ),
     _claim(
         "LE.3",

@@ -1,4 +1,5 @@
-"""Claims that the lemmas' recursions are gradient descent: AT-L5.1, LD.4, LD.2, L5.2, LD.16 to LD.18, LD.7, LD.21."""
+"""Claims that the lemmas' recursions are gradient descent: AT-L5.1, LD.4, LD.2, L5.2, LD.16 to LD.18, LD.7,
+LD.21."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def _gap(arm: str) -> Judge:
 
 
 def _growth(values: np.ndarray) -> float:
-    """The largest growth, over time and over the pairs that start above zero, of values (steps, pairs); 0 if no pair does, NaN if one is NaN."""
+    """The largest growth, over time and over the pairs that start above zero, of values (steps, pairs); 0 if
+    no pair does, NaN if one is NaN."""
     started = values[0] > 0
     if np.isnan(values).any():
         return math.nan
@@ -37,12 +39,15 @@ def _growth(values: np.ndarray) -> float:
 
 
 def _cross_growth(arm: str) -> Judge:
-    """For each seed the largest growth, over time and over the pairs (i, j), of max_r C and max_r D; the lemma is about every pair."""
+    """For each seed the largest growth, over time and over the pairs (i, j), of max_r C and max_r D; the
+    lemma is about every pair."""
 
     def judge(runs: Runs) -> Finding:
         rows = runs["run"].part(DYNAMICS, arm=arm).sort(Correlated.step)
         seeds = [group for _, group in rows.group_by(Correlated.seed, maintain_order=True)]
-        of_c, of_d = ([_growth(numbers(seed[name])) for seed in seeds] for name in (Correlated.C, Correlated.D))
+        of_c, of_d = (
+            [_growth(numbers(seed[name])) for seed in seeds] for name in (Correlated.C, Correlated.D)
+        )
         by_seed = np.maximum(of_c, of_d)
         # Growth is at least 1; where no pair starts above zero there is nothing to compare with.
         by_seed[by_seed == 0] = np.nan
@@ -53,7 +58,8 @@ def _cross_growth(arm: str) -> Judge:
 
 
 def _approximation(runs: Runs) -> Finding:
-    """Share of recorded steps in the polynomial stage at which Lemma 5.2's step is within a factor CONSTANT of the exact one."""
+    """Share of recorded steps in the polynomial stage at which Lemma 5.2's step is within a factor CONSTANT
+    of the exact one."""
     rows = runs["run"].part(DYNAMICS, arm="adversarial").filter(pl.col(BothRoutes.polynomial) == 1.0)
     inside, total, medians = 0, 0, {}
     for kind, columns in APPROXIMATIONS.items():
@@ -118,7 +124,8 @@ CLAIMS = (
             (
                 "AT-LD.17",
                 "AT Lemma D.17",
-                "Adversarial patches are combinations of features and initial directions with clipped coefficients.",
+                "Adversarial patches are combinations of features and initial directions with clipped "
+                "coefficients.",
                 "adversarial",
             ),
             (
@@ -133,7 +140,8 @@ CLAIMS = (
         id="AT-L5.2",
         paper="at",
         reference="AT Lemma 5.2 and Lemma D.22",
-        statement="In the polynomial stage of adversarial training A and B grow by a closed formula in their own sums of q-th powers.",
+        statement="In the polynomial stage of adversarial training A and B grow by a closed formula in their "
+        "own sums of q-th powers.",
         hypotheses=(*NOISELESS, "all neurons in the polynomial part"),
         readings=(
             Reading(
@@ -148,10 +156,13 @@ CLAIMS = (
         id="AT-LD.7",
         paper="at",
         reference="AT Lemma D.7",
-        statement="Under standard training off-diagonal correlations stay of the order of their initial values.",
+        statement="Under standard training off-diagonal correlations stay of the order of their initial "
+        "values.",
         hypotheses=NOISELESS,
         readings=(
-            Reading("noiseless", "largest over time ÷ initial", {"run": RECURSION}, _cross_growth("standard")),
+            Reading(
+                "noiseless", "largest over time ÷ initial", {"run": RECURSION}, _cross_growth("standard")
+            ),
             Reading("with-noise", "the same in Figure 3's run", {"run": FIG3}, _cross_growth("standard")),
         ),
     ),
@@ -159,7 +170,8 @@ CLAIMS = (
         id="AT-LD.21",
         paper="at",
         reference="AT Lemma D.21",
-        statement="Under adversarial training off-diagonal correlations stay of the order of their initial values.",
+        statement="Under adversarial training off-diagonal correlations stay of the order of their initial "
+        "values.",
         hypotheses=NOISELESS,
         readings=(
             Reading(

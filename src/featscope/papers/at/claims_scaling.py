@@ -119,7 +119,9 @@ def _late(arm: str, event: IntEnum, column: str, power: float | None) -> Judge:
         late = pl.Series("late", top / np.log(numbers(last[Curves.d])) if column == Curves.F else top)
         d, values = _medians(last.with_columns(late), late.name)
         bound = -PatchScaling.of(run).c0 if power is None else power
-        found = exponent_at_most(d, values, bound, d=d, median=plain(values), share_that_reached_the_horizon=arrived)
+        found = exponent_at_most(
+            d, values, bound, d=d, median=plain(values), share_that_reached_the_horizon=arrived
+        )
         return found if arrived >= 1 - SMALL else _too_early(found)
 
     return judge
@@ -127,7 +129,9 @@ def _late(arm: str, event: IntEnum, column: str, power: float | None) -> Judge:
 
 def _too_early(found: Finding) -> Finding:
     evidence = {**found.evidence, "note": "the steps ran out before the horizon in too many runs"}
-    return Finding(Verdict.INCONCLUSIVE, found.value, found.bound, {**evidence, "would_be": found.verdict.value})
+    return Finding(
+        Verdict.INCONCLUSIVE, found.value, found.bound, {**evidence, "would_be": found.verdict.value}
+    )
 
 
 def _initial_in_d(runs: Runs) -> Finding:
@@ -142,7 +146,9 @@ def _initial_in_m(runs: Runs) -> Finding:
     rows = runs["run"].part(INITIAL)
     scaled = pl.col(Initial.largest) * pl.col(Initial.d).sqrt()
     mean = rows.group_by(Initial.m).agg(scaled.mean()).sort(Initial.m)
-    return _near(fitted(np.log(numbers(mean[Initial.m])).tolist(), mean[Initial.largest].to_list()), 1.0, rows)
+    return _near(
+        fitted(np.log(numbers(mean[Initial.m])).tolist(), mean[Initial.largest].to_list()), 1.0, rows
+    )
 
 
 def _near(fit: Interval, power: float, rows: pl.DataFrame) -> Finding:
@@ -155,12 +161,15 @@ def _near(fit: Interval, power: float, rows: pl.DataFrame) -> Finding:
 
 
 def _tensor_power(runs: Runs) -> Finding:
-    """y_T ÷ y0 against log(1/y0): the lemma's polylog is read as one logarithm with a constant of at most CONSTANT."""
+    """y_T ÷ y0 against log(1/y0): the lemma's polylog is read as one logarithm with a constant of at most
+    CONSTANT."""
     rows = runs["run"].part(POWER)
     growth = numbers(rows[Power.growth])
     ratio = growth / np.log(1 / numbers(rows[Power.y0]))
     worst = rows.to_dicts()[int(ratio.argmax())]
-    return exactly(float(ratio.max()), CONSTANT, cells=rows.height, worst_cell=worst, largest_growth=float(growth.max()))
+    return exactly(
+        float(ratio.max()), CONSTANT, cells=rows.height, worst_cell=worst, largest_growth=float(growth.max())
+    )
 
 
 def _by_clip(make: Callable[[str], Judge], label: str = "") -> tuple[Reading, ...]:
@@ -188,7 +197,8 @@ CLAIMS = (
         id="AT-LB.2",
         paper="at",
         reference="AT Lemma B.2",
-        statement="In the tensor power method the sequence that starts behind is still within polylog of its start when the other reaches a constant.",
+        statement="In the tensor power method the sequence that starts behind is still within polylog of its "
+        "start when the other reaches a constant.",
         hypotheses=("q ≥ 3", "x0 ≥ y0 S^{1/(q−2)} (1 + 1/polylog)"),
         readings=(
             Reading(
@@ -262,7 +272,8 @@ CLAIMS = (
         id="AT-LD.24",
         paper="at",
         reference="AT Lemma D.24",
-        statement="max A reaches ϱ/α in polynomial time under adversarial training, and max B is then O(d^−c0).",
+        statement="max A reaches ϱ/α in polynomial time under adversarial training, and max B is then "
+        "O(d^−c0).",
         hypotheses=FLOW,
         readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.ROBUST_ARRIVES, Events.B)),
     ),
@@ -270,7 +281,8 @@ CLAIMS = (
         id="AT-LD.25",
         paper="at",
         reference="AT Lemma D.25",
-        statement="F_y(X̃) reaches log d in polynomial time under adversarial training, and max B is then O(polylog(d) d^−c0).",
+        statement="F_y(X̃) reaches log d in polynomial time under adversarial training, and max B is then "
+        "O(polylog(d) d^−c0).",
         hypotheses=FLOW,
         readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.OUTPUT_GROWS, Events.B)),
     ),

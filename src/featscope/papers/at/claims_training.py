@@ -35,7 +35,9 @@ def _small(arm: str, column: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        return at_most(_final_error(run, arm, column), SMALL, accuracy_by_seed=plain(final_values(run, arm, column)))
+        return at_most(
+            _final_error(run, arm, column), SMALL, accuracy_by_seed=plain(final_values(run, arm, column))
+        )
 
     return judge
 
@@ -45,7 +47,9 @@ def _large(arm: str, column: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        return at_least(_final_error(run, arm, column), 1 - SMALL, accuracy_by_seed=plain(final_values(run, arm, column)))
+        return at_least(
+            _final_error(run, arm, column), 1 - SMALL, accuracy_by_seed=plain(final_values(run, arm, column))
+        )
 
     return judge
 
@@ -61,7 +65,8 @@ def _perfect(arm: str, column: str) -> Judge:
 
 
 def _bracketed(threat: str, points: str = "test") -> Judge:
-    """The error over a threat: at least what attacks found, at most what is not certified; both pooled over seeds.
+    """The error over a threat: at least what attacks found, at most what is not certified; both pooled over
+    seeds.
 
     On test points the statement is o(1); on training points it is that none is wrong.
     """
@@ -79,7 +84,9 @@ def _bracketed(threat: str, points: str = "test") -> Judge:
         extra = {str(key): [row[key] for row in rows] for key in shown}
         if points == "train":
             return at_most(Interval(found.value, found.value, possible.value), 0.0, **extra)
-        return at_most(Interval(found.value, found.low, possible.high), SMALL, **extra, **_certificate(run, threat))
+        return at_most(
+            Interval(found.value, found.low, possible.high), SMALL, **extra, **_certificate(run, threat)
+        )
 
     return judge
 
@@ -115,7 +122,8 @@ def _dominance(arm: str, winner: str) -> Judge:
 
 
 def _times(winner: np.ndarray, loser: np.ndarray) -> np.ndarray:
-    """winner ÷ loser. What is not above zero is far below anything that is, and a winner that is not has not won: two negative numbers have no ratio."""
+    """winner ÷ loser. What is not above zero is far below anything that is, and a winner that is not has not
+    won: two negative numbers have no ratio."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(loser > 0, winner / loser, np.where(winner > 0, np.inf, -np.inf))
     return np.where(np.isnan(winner) | np.isnan(loser), np.nan, ratio)
@@ -170,7 +178,8 @@ CLAIMS = (
         id="AT-T4.3",
         paper="at",
         reference="AT Theorem 4.3",
-        statement="Standard training fits perfectly, learns the non-robust features, generalises, and fails under a perturbation that looks at no model.",
+        statement="Standard training fits perfectly, learns the non-robust features, generalises, and fails "
+        "under a perturbation that looks at no model.",
         hypotheses=ASSUMPTION,
         readings=(
             Reading(
@@ -198,21 +207,25 @@ CLAIMS = (
         id="AT-T4.4",
         paper="at",
         reference="AT Theorem 4.4",
-        statement="Adversarial training fits robustly, learns the robust features, and is robust on fresh data.",
+        statement="Adversarial training fits robustly, learns the robust features, and is robust on fresh "
+        "data.",
         hypotheses=ASSUMPTION,
         readings=(
             *_adversarial("", FIG3, "η = 1, patch clip"),
             *_adversarial("literal", LITERAL, "η = 0.1, T = 1000, patch clip"),
             *_adversarial("coordinate", COORDINATE, "η = 1, coordinate clip"),
             *_adversarial("masked", MASKED, "η = 10, coordinate clip, where the loss saturates"),
-            *_adversarial("pgd", PGD_TRAINING, "η = 1, PGD with three steps as the training attack, one seed"),
+            *_adversarial(
+                "pgd", PGD_TRAINING, "η = 1, PGD with three steps as the training attack, one seed"
+            ),
         ),
     ),
     Claim(
         id="AT-F3",
         paper="at",
         reference="AT Figure 3",
-        statement="Standard training ends with v far above u; adversarial training switches phase and ends with u far above v.",
+        statement="Standard training ends with v far above u; adversarial training switches phase and ends "
+        "with u far above v.",
         hypotheses=("Figure 3's law",),
         readings=(
             Reading(

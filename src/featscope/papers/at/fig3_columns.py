@@ -26,8 +26,12 @@ class Dynamics(Correlated):
     F_max = column("largest F_y over the training points")
     F_ratio = column("smallest ÷ largest F_y within a class, the worst class")
     robust_training_attack = column("test points right at X and at X̃", "robust_training-attack")
-    robust_train_training_attack = column("training points right at X and at X̃", "robust_train_training-attack")
-    robust_feature_span = column("test points that no attack within the features' span fools", "robust_feature-span")
+    robust_train_training_attack = column(
+        "training points right at X and at X̃", "robust_train_training-attack"
+    )
+    robust_feature_span = column(
+        "test points that no attack within the features' span fools", "robust_feature-span"
+    )
     robust_full_ball = column("test points that no attack within the ball fools", "robust_full-ball")
     robust_model_free = column("test points right under the Δ that looks at no model", "robust_model-free")
 
@@ -57,7 +61,9 @@ class Radii(Columns):
     upper = column("share of points that no attack fools")
     lower = column("share of points certified by tangents")
     lower_interval = column("share of points certified by intervals")
-    cross_entropy_alone = column("share of points that PGD on cross-entropy alone leaves; at the spec's ε only")
+    cross_entropy_alone = column(
+        "share of points that PGD on cross-entropy alone leaves; at the spec's ε only"
+    )
 
 
 class Matching(Columns):

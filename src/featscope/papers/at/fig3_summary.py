@@ -82,7 +82,8 @@ def _robust(last: pl.DataFrame, radii: Rows, eps: float) -> Json:
     robust: Json = {}
     for name in ATTACKED:
         if name in last.columns:
-            # Of one fixed perturbation what is measured is exact, so the bracket is closed; threats follow below.
+            # Of one fixed perturbation what is measured is exact, so the bracket is closed; threats follow
+            # below.
             reached = _mean(last[name].to_list())
             robust[name.removeprefix("robust_")] = {"upper": reached, "lower": reached}
     at_eps = [row for row in radii if row[Radii.eps] == eps and row[Radii.points] == "test"]

@@ -69,7 +69,9 @@ def _strip(ax: Axes, run: Run, name: str) -> None:
     source, target = spec.pairs[0]
     where: dict[str, Label] = {"dataset": name, "seed": spec.seeds[0], "source": source, "target": target}
     rows = [run.tensor("rates", key, **where) for key in ("original", "target", "NRF", "RF")]
-    grid = np.concatenate([np.concatenate(list(images.permute(0, 2, 3, 1).numpy()), axis=1) for images in rows])
+    grid = np.concatenate(
+        [np.concatenate(list(images.permute(0, 2, 3, 1).numpy()), axis=1) for images in rows]
+    )
     ax.imshow(grid.squeeze(), cmap="gray", vmin=0, vmax=1)
     height = rows[0].shape[2]
     ax.set_yticks([height * (i + 0.5) for i in range(4)], ["X", "X′", "NRF-PGD", "RF-PGD"], fontsize=8)

@@ -76,7 +76,9 @@ def table(run: Run) -> Figure:
         ax.plot([], [], color="black", linewidth=1.2, label="95 % over seeds")
         ax.plot([], [], color="black", linestyle=":", label="printed")
         found = {key: f"{cells[key].value:.3f}" if key in cells else "–" for key in titles}
-        ax.set_xticks(range(len(titles)), [f"{title}\n{found[key]}" for key, title in titles.items()], fontsize=8)
+        ax.set_xticks(
+            range(len(titles)), [f"{title}\n{found[key]}" for key, title in titles.items()], fontsize=8
+        )
         ax.set_ylim(0, 1.12)
         finish(ax, f"{method} training", "", "accuracy")
     return figure
@@ -115,7 +117,10 @@ def _grid(run: Run, name: str, reader: str, rows: Sequence[tuple[int, str]]) -> 
     key = CellRead.error_mean if reader == "error" else CellRead.accuracy
     chosen = own.filter(pl.col(CellRead.reader) == ("own" if reader == "error" else reader))
     place = [CellRead.width, CellRead.layer, CellRead.start]
-    found = {tuple(row[c] for c in place): row[key] for row in chosen.group_by(place).agg(pl.col(key).mean()).to_dicts()}
+    found = {
+        tuple(row[c] for c in place): row[key]
+        for row in chosen.group_by(place).agg(pl.col(key).mean()).to_dicts()
+    }
     return np.array([[found[(*row, start)] for start in ImageInversion.of(run).starts] for row in rows])
 
 

@@ -118,15 +118,20 @@ def radii(run: Run) -> Figure:
 
 
 def _bracket(ax: Axes, rows: pl.DataFrame, color: str, arm: str) -> None:
-    mean = rows.group_by(Radii.eps).agg(pl.col(Radii.upper).mean(), pl.col(Radii.lower).mean()).sort(Radii.eps)
+    mean = (
+        rows.group_by(Radii.eps).agg(pl.col(Radii.upper).mean(), pl.col(Radii.lower).mean()).sort(Radii.eps)
+    )
     eps, upper, lower = (mean[name].to_numpy() for name in (Radii.eps, Radii.upper, Radii.lower))
     ax.plot(eps, upper, color=color, marker="o", markersize=3, label=f"{arm}: attacked (upper)")
-    ax.plot(eps, lower, color=color, marker="s", markersize=3, linestyle="--", label=f"{arm}: certified (lower)")
+    ax.plot(
+        eps, lower, color=color, marker="s", markersize=3, linestyle="--", label=f"{arm}: certified (lower)"
+    )
     ax.fill_between(eps, lower, upper, color=color, alpha=0.15)
 
 
 def inside(run: Run) -> Figure:
-    """What the correlations do not show: off-diagonal terms, the part orthogonal to all features, noise, feature learning accuracy."""
+    """What the correlations do not show: off-diagonal terms, the part orthogonal to all features, noise,
+    feature learning accuracy."""
     arms = PatchFig3.of(run).arms
     figure, axes = panels(len(arms), 3, 4.0, 3.0)
     for line, arm in zip(axes, arms, strict=True):
@@ -174,13 +179,16 @@ def _along(ax: Axes, rows: pl.DataFrame, x: str) -> None:
     ]
     mean = rows.group_by(x).agg([pl.col(column).mean() for column, _, _ in lines]).sort(x)
     for column, color, name in lines:
-        ax.plot(mean[x].to_numpy(), mean[column].to_numpy(), color=color, marker="o", markersize=3, label=name)
+        ax.plot(
+            mean[x].to_numpy(), mean[column].to_numpy(), color=color, marker="o", markersize=3, label=name
+        )
     ax.set_xscale("log")
     ax.set_ylim(-0.03, 1.03)
 
 
 def scaling(run: Run) -> Figure:
-    """The loser's correlation when the winner reaches its threshold, against d; where it does not, the winner's correlation at rest."""
+    """The loser's correlation when the winner reaches its threshold, against d; where it does not, the
+    winner's correlation at rest."""
     spec = PatchScaling.of(run)
     figure, axes = panels(1, len(spec.arms), 3.9, 3.2)
     for ax, arm in zip(axes[0], spec.arms, strict=True):
@@ -237,7 +245,9 @@ def recursion(run: Run) -> Figure:
     for (kind, columns), color in zip(APPROXIMATIONS.items(), (ROBUST, NON_ROBUST), strict=True):
         (steps, guess), (_, exact) = (_by_seed(rows, column) for column in columns)
         ratio = np.divide(guess, exact, out=np.full_like(guess, np.nan), where=np.abs(exact) > STILL)
-        axes[0, 1].plot(steps, np.nanmedian(ratio, axis=(0, 2)), color=color, label=f"{kind}: Lemma 5.2 ÷ exact")
+        axes[0, 1].plot(
+            steps, np.nanmedian(ratio, axis=(0, 2)), color=color, label=f"{kind}: Lemma 5.2 ÷ exact"
+        )
     axes[0, 1].axhline(1, color=GREY, linestyle=":")
     axes[0, 1].set_yscale("symlog", linthresh=1)
     finish(axes[0, 1], "the approximation of Lemma 5.2", "step", "median ratio of steps")

@@ -153,8 +153,12 @@ class ImageFeatureAttacks(Spec):
     datasets: tuple[DatasetName, ...] = ("mnist",)
     #: on MNIST the digits of the paper's numbers, so that nobody chooses: 3 → 5, 5 → 3, 1 → 0, 0 → 1
     pairs: tuple[tuple[int, int], ...] = Field(default=TABLE_2_PAIRS, description="source and target classes")
-    images: int = Field(default=200, ge=1, description="test images of each source class, the same for every seed")
-    steps: int = Field(default=40, ge=1, description="steps of the feature attacks; the step falls from the radius to 0")
+    images: int = Field(
+        default=200, ge=1, description="test images of each source class, the same for every seed"
+    )
+    steps: int = Field(
+        default=40, ge=1, description="steps of the feature attacks; the step falls from the radius to 0"
+    )
     layer: str = REPRESENTATION
     mnist: FeatureTask = FeatureTask(network=ImageNetwork(), adversarial=ADVERSARIAL)
     cifar10: FeatureTask = FeatureTask(
@@ -188,7 +192,9 @@ def draw(dataset: str, source: int, target: int, count: int, seed: int) -> tuple
     test = load(dataset, "test")
     own, pool = ((test.y == label).nonzero()[:, 0] for label in (source, target))
     picked = own[torch.randperm(len(own), generator=stream(0, "source", source))[:count]].sort().values
-    drawn = pool[torch.randint(0, len(pool), (len(picked),), generator=stream(seed, "target", source, target))]
+    drawn = pool[
+        torch.randint(0, len(pool), (len(picked),), generator=stream(seed, "target", source, target))
+    ]
     return test.batch(picked).x, test.batch(drawn).x
 
 
@@ -205,7 +211,11 @@ def search(
     parts = []
     for image, aim in zip(torch.split(x, 100), torch.split(target, 100), strict=True):
         attack = FeaturePGD(encoder, aim, spec.steps)
-        parts.append(threat.project(attack(encoder, image, torch.zeros(len(image), dtype=torch.int64), threat, rng), image))
+        parts.append(
+            threat.project(
+                attack(encoder, image, torch.zeros(len(image), dtype=torch.int64), threat, rng), image
+            )
+        )
     return torch.cat(parts)
 
 
@@ -240,7 +250,9 @@ class Duel:
     attacked: Mapping[str, ImageClassifier]
 
 
-def _pair(spec: ImageFeatureAttacks, name: DatasetName, pair: tuple[int, int], duel: Duel) -> tuple[Rows, dict[str, Tensor]]:
+def _pair(
+    spec: ImageFeatureAttacks, name: DatasetName, pair: tuple[int, int], duel: Duel
+) -> tuple[Rows, dict[str, Tensor]]:
     """Both attacks and noise for one pair of classes and one seed, with some images to look at."""
     task: FeatureTask = getattr(spec, name)
     threat = task.adversarial.attack.threat()
@@ -278,7 +290,9 @@ def _one(
 ) -> Rows:
     """The references of one seed against the networks of the next; a pair that is there is not made again."""
     following = (place + 1) % len(spec.seeds)
-    references, attacked = ({method: nets[method][at].last for method in METHODS} for at in (place, following))
+    references, attacked = (
+        {method: nets[method][at].last for method in METHODS} for at in (place, following)
+    )
     duel = Duel(spec.seeds[place], spec.seeds[following], references, attacked)
     rows: Rows = []
     for source, target in spec.pairs:
@@ -306,12 +320,15 @@ def tables(rows: Rows, seeds: Sequence[int], pairs: Sequence[tuple[int, int]]) -
     """For each attack and column: the rate of each pair and the mean over pairs, intervals over seeds."""
     columns = (*(rates[0] for rates in RATE.values()), Rates.own_head, Rates.distance)
     columns += tuple(rates[1] for rates in RATE.values())
-    by_place = {(row[Rates.seed], row[Rates.attack], row[Rates.source], row[Rates.target]): row for row in rows}
+    by_place = {
+        (row[Rates.seed], row[Rates.attack], row[Rates.source], row[Rates.target]): row for row in rows
+    }
     found: Json = {}
     for attack in SEARCHED:
         for column_ in columns:
             cells: dict[str, list[Any]] = {
-                f"{source}-{target}": [by_place[seed, attack, source, target].get(column_) for seed in seeds] for source, target in pairs
+                f"{source}-{target}": [by_place[seed, attack, source, target].get(column_) for seed in seeds]
+                for source, target in pairs
             }
             if any(value is None for values in cells.values() for value in values):
                 continue
@@ -364,7 +381,8 @@ EXPERIMENTS = (
     Experiment(
         name="image-feature-attacks",
         paper="at",
-        shows="AT Table 2: targeted attacks through non-robust and robust features, tried on networks that they have not seen",
+        shows="AT Table 2: targeted attacks through non-robust and robust features, tried on networks that "
+        "they have not seen",
         spec=ImageFeatureAttacks,
         run=run,
         takes={

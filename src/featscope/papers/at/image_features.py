@@ -93,7 +93,8 @@ class ImageFeatures(References):
     attacked: int = Field(
         default=1000,
         ge=0,
-        description="test images on which the table's robust accuracy is counted, the same for every seed; 0: not counted",
+        description="test images on which the table's robust accuracy is counted, the same for every seed; "
+        "0: not counted",
     )
     attack_steps: int = Field(default=20, ge=1, description="steps of that PGD")
 
@@ -184,7 +185,9 @@ def reconstruct(spec: ImageFeatures, folder: Folder, seed: int) -> dict[str, Inv
     folder.add("originals", [{Originals.images: len(y)}], {"x": x, "y": y}, seed=seed)
     nets = both(spec.network, spec.adversarial, [seed], folder)
     return {
-        name: invert(nets[method][0].last, x, y, spec.inversion, seed, folder.part("invert", set=name, seed=seed))
+        name: invert(
+            nets[method][0].last, x, y, spec.inversion, seed, folder.part("invert", set=name, seed=seed)
+        )
         for name, method in SETS.items()
     }
 
@@ -237,7 +240,9 @@ def _curve(fresh: Network, sets: Mapping[str, Inverted]) -> Rows:
     return rows
 
 
-def _tested(spec: ImageFeatures, method: str, network: Network, test: ImageBatch) -> tuple[Rows, dict[str, Tensor]]:
+def _tested(
+    spec: ImageFeatures, method: str, network: Network, test: ImageBatch
+) -> tuple[Rows, dict[str, Tensor]]:
     """Clean accuracy on the network's test images.
 
     Robust accuracy on the images of ``test``, if any are to be attacked.
@@ -275,7 +280,9 @@ def run(spec: ImageFeatures, folder: Folder) -> Json:
             fresh = by_seed[other][method]
             curve = _curve(fresh, sets[seed])
             folder.add("curve", curve, method=method, seed=seed)
-            tested = folder.once("tested", partial(_tested, spec, method, fresh, test), method=method, seed=other).rows[0]
+            tested = folder.once(
+                "tested", partial(_tested, spec, method, fresh, test), method=method, seed=other
+            ).rows[0]
             for key in CELLS:
                 if key in tested or key in curve[-1]:
                     cells[method].setdefault(key, []).append({**curve[-1], **tested}[key])
@@ -297,7 +304,9 @@ def differences(cells: Cells) -> dict[str, list[float]]:
     return {name: [a - b for a, b in zip(*both_sides, strict=True)] for name, both_sides in named.items()}
 
 
-def _summary(spec: ImageFeatures, cells: Cells, read: Rows, sets: Mapping[int, Mapping[str, Inverted]]) -> Json:
+def _summary(
+    spec: ImageFeatures, cells: Cells, read: Rows, sets: Mapping[int, Mapping[str, Inverted]]
+) -> Json:
     name = spec.network.dataset
     by_reader: dict[str, list[float]] = {}
     for row in read:
@@ -307,9 +316,13 @@ def _summary(spec: ImageFeatures, cells: Cells, read: Rows, sets: Mapping[int, M
     how = {str(key): getattr(spec.inversion, key) for key in HOW}
     found = differences(cells)
     return {
-        "table": {m: {key: as_fact(mean_interval(values)) for key, values in cells[m].items()} for m in METHODS},
+        "table": {
+            m: {key: as_fact(mean_interval(values)) for key, values in cells[m].items()} for m in METHODS
+        },
         "printed": {m: TABLE_1[name][m]._asdict() for m in METHODS} if name in TABLE_1 else None,
-        "differences": {key: {"seeds": values, **as_fact(mean_interval(values))} for key, values in found.items()},
+        "differences": {
+            key: {"seeds": values, **as_fact(mean_interval(values))} for key, values in found.items()
+        },
         "read": {key: as_fact(mean_interval(values)) for key, values in by_reader.items()},
         "inversion": {**how, "images": spec.images, "mean_error": errors},
         "data_sha256": data_hashes(name),

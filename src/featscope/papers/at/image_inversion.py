@@ -107,7 +107,9 @@ def _cell(
     seed = reference["standard"].seed
     originals = images(spec.network, "test", spec.images, seed)
     sets = {key: invert(reference[method].last, *originals, how, seed) for key, method in SETS.items()}
-    rows = [{CellRead.fresh: fresh["standard"].seed, **row} for row in read_sets(readers(reference, fresh), sets)]
+    rows = [
+        {CellRead.fresh: fresh["standard"].seed, **row} for row in read_sets(readers(reference, fresh), sets)
+    ]
     for row in rows:
         row[CellRead.reader] = _role(row[CellRead.reader], row[CellRead.set])
     shown = {key: data.x for key, data in sets.items()} | {"original": originals.x}

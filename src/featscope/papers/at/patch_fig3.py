@@ -1,7 +1,10 @@
-"""`patch-fig3`: AT Figure 3, the dynamics and learning curves of standard and adversarial training on the patch law.
+"""`patch-fig3`: AT Figure 3, the dynamics and learning curves of standard and adversarial training on the
+patch law.
 
-The defaults train adversarially with η = 1 and the patch clip. At the paper's η = 0.1 and T = 1000 the run is still in its first phase under every
-reading of Clip (T·η is too short by a factor of about five), so the switch that the figure prints cannot be seen; the paper's literal setting is
+The defaults train adversarially with η = 1 and the patch clip. At the paper's η = 0.1 and T = 1000 the run is
+still in its first phase under every
+reading of Clip (T·η is too short by a factor of about five), so the switch that the figure prints cannot be
+seen; the paper's literal setting is
 `--set adversarial.learning_rate=0.1 --set adversarial.steps=1000`, which is also the `paper` profile.
 """
 
@@ -49,7 +52,8 @@ class Training(Value):
 
 
 class AdversarialTraining(Training, registered="patch-adversarial-training"):
-    """The same at perturbed points: one ascent step of size η̃ with a clip, or PGD with ``attack_steps`` > 1."""
+    """The same at perturbed points: one ascent step of size η̃ with a clip, or PGD with ``attack_steps`` >
+    1."""
 
     learning_rate: float = Field(default=1.0, gt=0)
     steps: int = Field(default=1500, ge=1)
@@ -156,7 +160,9 @@ class PatchFig3(Spec):
     def ascent(self) -> Ascent:
         """The training attack."""
         adv = self.adversarial
-        return Ascent(objective=adv.objective, step_size=adv.step_size, eps=self.eps, norm=self.norm, clip=adv.clip)
+        return Ascent(
+            objective=adv.objective, step_size=adv.step_size, eps=self.eps, norm=self.norm, clip=adv.clip
+        )
 
     def threat(self, name: str, eps: float | None = None) -> Threat:
         """`full-ball`, or `feature-span`: only what lies in the span of the features may change."""
@@ -211,7 +217,8 @@ def training_attack(spec: PatchFig3, data: Data) -> Perturb:
 
 
 def attacks(spec: PatchFig3) -> list[Attack]:
-    """One step, then PGD on a margin loss and on cross-entropy, aimed at every class in turn where there are more than two."""
+    """One step, then PGD on a margin loss and on cross-entropy, aimed at every class in turn where there are
+    more than two."""
     steps, restarts = spec.evaluation.steps, spec.evaluation.restarts
     several = spec.law.k > 2
     return [
@@ -221,8 +228,11 @@ def attacks(spec: PatchFig3) -> list[Attack]:
     ]
 
 
-def observe(spec: PatchFig3, data: Data, attack: Perturb, last: int) -> Callable[[Weights, int], Mapping[str, Tensor | float]]:
-    """Everything that is recorded of a training run; costly quantities every ``evaluation.every`` steps and at the end."""
+def observe(
+    spec: PatchFig3, data: Data, attack: Perturb, last: int
+) -> Callable[[Weights, int], Mapping[str, Tensor | float]]:
+    """Everything that is recorded of a training run; costly quantities every ``evaluation.every`` steps and
+    at the end."""
     law = spec.law
 
     def look(state: Weights, t: int) -> Mapping[str, Tensor | float]:
@@ -257,20 +267,25 @@ def observe(spec: PatchFig3, data: Data, attack: Perturb, last: int) -> Callable
 
 
 def robustness(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> dict[str, Tensor]:
-    """Accuracy under the training attack (test and train), the model-free Δ, and every threat's attacks, each (runs)."""
+    """Accuracy under the training attack (test and train), the model-free Δ, and every threat's attacks, each
+    (runs)."""
     n = spec.evaluation.points
     x, y = data.test.x[:, :n], data.test.y[:, :n]
     tx, ty = data.train.x, data.train.y
     measured: dict[str, Tensor] = {
         Dynamics.robust_training_attack: right_at_both(net, x, attack(net, x, y), y).double().mean(-1),
-        Dynamics.robust_train_training_attack: right_at_both(net, tx, attack(net, tx, ty), ty).double().mean(-1),
+        Dynamics.robust_train_training_attack: right_at_both(net, tx, attack(net, tx, ty), ty)
+        .double()
+        .mean(-1),
     }
     found: dict[str, list[float]] = {name: [] for name in ROBUST_OVER.values()}
     for index, seed in enumerate(spec.seeds):
         one, batch = net.run(index), data.test_of(index, n)
         for threat, name in ROBUST_OVER.items():
             rng = stream(seed, "attack", threat)
-            found[name].append(evaluate(one, batch.x, batch.y, spec.threat(threat), attacks(spec), rng).accuracy)
+            found[name].append(
+                evaluate(one, batch.x, batch.y, spec.threat(threat), attacks(spec), rng).accuracy
+            )
         if spec.norm == "Linf" and spec.eps >= spec.law.beta_supremum:
             delta = model_free(spec.law, batch, spec.eps, stream(seed, "attack", "model-free"))
             right = margin(one(batch.x + delta), batch.y) > 0
@@ -294,12 +309,15 @@ def radius_curves(spec: PatchFig3, data: Data, w: Tensor, seeds: Sequence[int]) 
             for eps in sorted({*spec.evaluation.radii, spec.eps}):
                 found = bracket(spec, net, test, spec.threat(name, eps), seed)
                 rows.append({**place, Radii.points: "test", **found})
-            rows.append({**place, Radii.points: "train", **bracket(spec, net, train, spec.threat(name), seed)})
+            rows.append(
+                {**place, Radii.points: "train", **bracket(spec, net, train, spec.threat(name), seed)}
+            )
     return rows
 
 
 def bracket(spec: PatchFig3, net: PatchNet, batch: PatchBatch, threat: Threat, seed: int) -> dict[str, float]:
-    """One bracket: what every attack left, what is certified by intervals and by tangents, and what cross-entropy alone would say."""
+    """One bracket: what every attack left, what is certified by intervals and by tangents, and what
+    cross-entropy alone would say."""
     found = evaluate(net, batch.x, batch.y, threat, attacks(spec), stream(seed, "attack", threat.name))
     bounds, outputs = certify(net, batch.x, batch.y, threat), net(batch.x)
     row: dict[str, float] = {
@@ -316,7 +334,8 @@ def bracket(spec: PatchFig3, net: PatchNet, batch: PatchBatch, threat: Threat, s
 
 
 def certificates(spec: PatchFig3, data: Data, w: Tensor, count: int = 50) -> dict[str, Tensor]:
-    """Explicit perturbations of the first run that fool it over the full ball: points, labels, perturbations and weights."""
+    """Explicit perturbations of the first run that fool it over the full ball: points, labels, perturbations
+    and weights."""
     net, batch = spec.net.net(w[0]), data.test_of(0, count)
     rng = stream(spec.seeds[0], "certificate")
     found = evaluate(net, batch.x, batch.y, spec.threat("full-ball"), attacks(spec), rng)
@@ -350,7 +369,9 @@ def measure_radii(spec: PatchFig3, folder: Folder, data: Data, arm: Arm, trained
     w = trained.state.w
 
     def make() -> tuple[Rows, Mapping[str, Tensor]]:
-        return radius_curves(spec, data, w, alive), certificates(spec, data, w) if spec.seeds[0] in alive else {}
+        return radius_curves(spec, data, w, alive), certificates(spec, data, w) if spec.seeds[
+            0
+        ] in alive else {}
 
     return folder.once(RADII, make, arm=arm).rows
 
@@ -379,7 +400,8 @@ EXPERIMENTS = (
     Experiment(
         name="patch-fig3",
         paper="at",
-        shows="AT Figure 3: correlations with robust and non-robust features and learning curves, standard against adversarial training",
+        shows="AT Figure 3: correlations with robust and non-robust features and learning curves, standard "
+        "against adversarial training",
         spec=PatchFig3,
         run=run,
         takes={"quick": "10 s", "cpu": "3 min", "paper": "6 min"},

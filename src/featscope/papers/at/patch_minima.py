@@ -1,6 +1,8 @@
-"""`patch-minima`: AT Propositions 3.1 and 3.2, the networks w_i = γ v_i and w_i = γ u_i, along γ and along the noise.
+"""`patch-minima`: AT Propositions 3.1 and 3.2, the networks w_i = γ v_i and w_i = γ u_i, along γ and along
+the noise.
 
-Everything is exact for each sampled point: the networks read one axis a class, so the worst perturbation is known in closed form. Only the
+Everything is exact for each sampled point: the networks read one axis a class, so the worst perturbation is
+known in closed form. Only the
 coordinates of the features matter, which is why the sample keeps no others.
 """
 
@@ -94,7 +96,9 @@ class PatchMinima(Spec):
     noises: tuple[Annotated[float, Field(ge=0)], ...] = (0.1, 0.0562, 0.0316, 0.0178, 0.01, 0.00316, 0.001)
     points: int = Field(default=10000, ge=1)
     dtype: Literal["float64"] = "float64"
-    attacked: int = Field(default=200, ge=1, description="points on which PGD is compared with the exact minimum")
+    attacked: int = Field(
+        default=200, ge=1, description="points on which PGD is compared with the exact minimum"
+    )
 
     def model_post_init(self, context: object) -> None:
         """Axis features and positive γ only."""
@@ -110,7 +114,9 @@ class PatchMinima(Spec):
             "[]",
             "give at least one",
         )
-        refuse_unused(self, "only the coordinates of the features matter here", "law.d", "net.width", "net.sigma_0")
+        refuse_unused(
+            self, "only the coordinates of the features matter here", "law.d", "net.width", "net.sigma_0"
+        )
 
 
 def _sample(spec: PatchMinima, sigma_n: float, seed: int, name: str, n: int) -> tuple[PatchLaw, PatchBatch]:
@@ -123,7 +129,9 @@ def _weights(law: PatchLaw, gamma: float, feature: str) -> Tensor:
     return gamma * (u if feature == "robust" else v)[:, None, :]
 
 
-def minimum_rows(spec: PatchMinima, sigma_n: float, gammas: tuple[float, ...], seed: int, feature: str) -> Rows:
+def minimum_rows(
+    spec: PatchMinima, sigma_n: float, gammas: tuple[float, ...], seed: int, feature: str
+) -> Rows:
     """Risk, clean and robust accuracies along γ for w_i = γ u_i (robust) or γ v_i (non-robust)."""
     law, batch = _sample(spec, sigma_n, seed, "test", spec.points)
     u, v = law.features()
@@ -184,7 +192,9 @@ def attack_rows(spec: PatchMinima, seed: int) -> Rows:
 
 def run(spec: PatchMinima, folder: Folder) -> Json:
     """Both propositions for all seeds, along γ at the law's noise and along the noise at the largest γ."""
-    folder.conditions(spec.law.check(PatchSetting(spec.eps, spec.law.sample(200, stream(spec.seeds[0], "data", "law")))))
+    folder.conditions(
+        spec.law.check(PatchSetting(spec.eps, spec.law.sample(200, stream(spec.seeds[0], "data", "law"))))
+    )
     both = [(seed, feature) for seed in spec.seeds for feature in FEATURES]
     largest = (max(spec.gammas),)
     by_gamma = [row for s, f in both for row in minimum_rows(spec, spec.law.sigma_n, spec.gammas, s, f)]
@@ -209,7 +219,8 @@ def _over_seeds(rows: Rows, feature: str, gammas: tuple[float, ...], name: str) 
 
 
 def _certificate(spec: PatchMinima, count: int = 100) -> dict[str, Tensor]:
-    """Points of the full law, perturbations that write ε u_j on every patch, and the network w_i = γ u_i at the largest γ."""
+    """Points of the full law, perturbations that write ε u_j on every patch, and the network w_i = γ u_i at
+    the largest γ."""
     batch = spec.law.sample(count, stream(spec.seeds[0], "data", "certificate"))
     delta = write_robust(spec.law, batch, spec.eps, stream(spec.seeds[0], "certificate"))
     gamma = torch.tensor(max(spec.gammas), dtype=torch.float64)
@@ -226,7 +237,8 @@ EXPERIMENTS = (
     Experiment(
         name="patch-minima",
         paper="at",
-        shows="AT Propositions 3.1 and 3.2: the non-robust and the robust global minimum along γ and along the noise, exact for each point",
+        shows="AT Propositions 3.1 and 3.2: the non-robust and the robust global minimum along γ and along "
+        "the noise, exact for each point",
         spec=PatchMinima,
         run=run,
         takes={"quick": "3 s", "cpu": "20 s", "paper": "1 min"},

@@ -1,6 +1,7 @@
 """`patch-noise`: standard training on noisy patches for d up to 10⁹, by compact copies in law (AT Lemma E.3).
 
-B.3's scaling σ_0 = σ_n = 1/√d with a fixed number of points. Full gradient descent on the noisy sample, not a recursion: the copy has as many coordinates as there are
+B.3's scaling σ_0 = σ_n = 1/√d with a fixed number of points. Full gradient descent on the noisy sample, not a
+recursion: the copy has as many coordinates as there are
 noise vectors, initial weights and features.
 """
 
@@ -61,7 +62,9 @@ class PatchNoise(Spec):
     train_size: int = Field(default=15, ge=2)
     dimensions: tuple[int, ...] = tuple(10**i for i in range(3, 10))
     learning_rate: float = Field(default=1.0, gt=0)
-    fitted: float = Field(default=0.02, gt=0, lt=1, description="training ends when the mean of 1 − logit_y is below")
+    fitted: float = Field(
+        default=0.02, gt=0, lt=1, description="training ends when the mean of 1 − logit_y is below"
+    )
     steps: int = Field(default=40000, ge=1)
     every: int = Field(default=20, ge=1)
     dtype: Literal["float64"] = "float64"
@@ -97,7 +100,10 @@ def run_dimension(spec: PatchNoise, folder: Folder, d: int) -> Json:
     """Train until fitted at one d; all seeds at once."""
     law = law_at(spec, d)
     shape = (law.k, spec.net.width)
-    copies = [compact_patches(law, spec.train_size, law.k * spec.net.width, stream(seed, "data", d)) for seed in spec.seeds]
+    copies = [
+        compact_patches(law, spec.train_size, law.k * spec.net.width, stream(seed, "data", d))
+        for seed in spec.seeds
+    ]
     copy, data = copies[0][0], stack([batch for _, batch, _ in copies])
     w0 = d**-0.5 * torch.stack([vectors.view(*shape, -1) for *_, vectors in copies])
 
@@ -134,10 +140,13 @@ def run_dimension(spec: PatchNoise, folder: Folder, d: int) -> Json:
 
 
 def outside_span(law: PatchLaw, data: PatchBatch, moved: Tensor) -> list[float]:
-    """Lemma E.2: for each run the largest share of w(T) − w(0) outside the span of features and training noise."""
+    """Lemma E.2: for each run the largest share of w(T) − w(0) outside the span of features and training
+    noise."""
     shares = []
     for index in range(len(moved)):
-        noise = (data.x[index] - law.signal(data.y[index], data.robust[index], data.amplitude[index])).flatten(0, 1)
+        noise = (
+            data.x[index] - law.signal(data.y[index], data.robust[index], data.amplitude[index])
+        ).flatten(0, 1)
         basis = torch.linalg.qr(torch.cat([*law.features(), noise]).mT).Q
         rows = moved[index].flatten(0, 1)
         rest = rows - (rows @ basis) @ basis.mT
@@ -172,7 +181,8 @@ EXPERIMENTS = (
     Experiment(
         name="patch-noise",
         paper="at",
-        shows="noise correlations of standard training for d up to 10⁹ by compact copies in law (AT Lemma E.3)",
+        shows="noise correlations of standard training for d up to 10⁹ by compact copies in law (AT Lemma "
+        "E.3)",
         spec=PatchNoise,
         run=run,
         takes={"quick": "3 s", "cpu": "30 s", "paper": "10 min"},

@@ -1,6 +1,8 @@
-"""`patch-recursion`: the coefficient recursions of AT's lemmas beside gradient descent on noiseless population data.
+"""`patch-recursion`: the coefficient recursions of AT's lemmas beside gradient descent on noiseless
+population data.
 
-Two routes to one trajectory: descent moves weights in R^d and knows nothing of coefficients, the recursion moves coefficients and knows nothing of
+Two routes to one trajectory: descent moves weights in R^d and knows nothing of coefficients, the recursion
+moves coefficients and knows nothing of
 R^d. Beside them, the approximation of Lemma 5.2, one step at a time, against the exact step.
 """
 
@@ -107,8 +109,11 @@ def side_by_side(descent: Step[Weights], recursion: Step[co.Coefficients]) -> St
     return step
 
 
-def lemma_5_2(spec: PatchRecursion, state: co.Coefficients, data: co.Latents, residual: Tensor) -> tuple[Tensor, Tensor]:
-    """Lemma 5.2's updates of A and B with its constants written out: η/k (1 − logit) A^{q−1} Σ_p α^q (1 − min{ε/α, η̃ α^{q−2} Σ_s A_s^q})^q, ϱ scaled in.
+def lemma_5_2(
+    spec: PatchRecursion, state: co.Coefficients, data: co.Latents, residual: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Lemma 5.2's updates of A and B with its constants written out: η/k (1 − logit) A^{q−1} Σ_p α^q (1 −
+    min{ε/α, η̃ α^{q−2} Σ_s A_s^q})^q, ϱ scaled in.
 
     The bracket is taken as 0 where the printed one is negative (ε > β), since σ̃' is 0 there.
     """
@@ -122,12 +127,15 @@ def lemma_5_2(spec: PatchRecursion, state: co.Coefficients, data: co.Latents, re
         total = own.pow(q).sum(-1)
         lowered = (spec.step_size * scale * amplitude ** (q - 2) * total).clamp(max=spec.eps / amplitude)
         growth = count * amplitude**q * (1 - lowered).clamp(min=0) ** q
-        steps.append(spec.learning_rate / len(data.y) * (residual * growth)[..., None] * scale * own.pow(q - 1))
+        steps.append(
+            spec.learning_rate / len(data.y) * (residual * growth)[..., None] * scale * own.pow(q - 1)
+        )
     return steps[0], steps[1]
 
 
 def _approximation(spec: PatchRecursion, state: co.Coefficients, data: co.Latents) -> dict[str, Tensor]:
-    """Lemma 5.2's step and the exact one for the largest A and B of each class; whether all neurons are polynomial."""
+    """Lemma 5.2's step and the exact one for the largest A and B of each class; whether all neurons are
+    polynomial."""
     clip = co.CoefficientClip(spec.eps, spec.step_size)
     x = co.perturb(spec.net, state, data, clip)
     seen = co.adversarial_pass(spec.net, state, data, x)
@@ -139,7 +147,9 @@ def _approximation(spec: PatchRecursion, state: co.Coefficients, data: co.Latent
         lead = own_correlations(part).argmax(-1, keepdim=True)
         steps[names[0]] = guess.gather(-1, lead)[..., 0]
         steps[names[1]] = spec.learning_rate * own_correlations(velocity).gather(-1, lead)[..., 0]
-    top = data.amplitude.max() * torch.maximum(own_correlations(state.u).amax((-2, -1)), own_correlations(state.v).amax((-2, -1)))
+    top = data.amplitude.max() * torch.maximum(
+        own_correlations(state.u).amax((-2, -1)), own_correlations(state.v).amax((-2, -1))
+    )
     return steps | {BothRoutes.polynomial: (top <= spec.net.rho).double()}
 
 
@@ -149,12 +159,19 @@ def run_arm(spec: PatchRecursion, folder: Folder, arm: Arm) -> Recording[Both]:
     batch = spec.law.population()
     data = co.latents(batch, spec.law.k)
     runs = len(spec.seeds)
-    w0 = torch.stack([spec.net.replace(sigma_0=spec.law.d**-0.5).init(spec.law.k, spec.law.d, stream(seed, "init")) for seed in spec.seeds])
+    w0 = torch.stack(
+        [
+            spec.net.replace(sigma_0=spec.law.d**-0.5).init(spec.law.k, spec.law.d, stream(seed, "init"))
+            for seed in spec.seeds
+        ]
+    )
     x, y = batch.x.expand(runs, -1, -1, -1), batch.y.expand(runs, -1)
     if arm == "adversarial":
         ascent = Ascent(clip="coefficient", eps=spec.eps, step_size=spec.step_size)
         directions = Directions(torch.cat([u, v]), w0)
-        descent = training_step(spec.net, x, y, spec.learning_rate, lambda net, a, b: ascent.perturb(net, a, b, directions))
+        descent = training_step(
+            spec.net, x, y, spec.learning_rate, lambda net, a, b: ascent.perturb(net, a, b, directions)
+        )
         velocity = co.adversarial_velocity(spec.net, data, co.CoefficientClip(spec.eps, spec.step_size))
     else:
         descent = training_step(spec.net, x, y, spec.learning_rate)
@@ -195,7 +212,8 @@ EXPERIMENTS = (
     Experiment(
         name="patch-recursion",
         paper="at",
-        shows="the recursions of AT Lemmas D.4 and D.18 against gradient descent, and Lemma 5.2's approximation against the exact step",
+        shows="the recursions of AT Lemmas D.4 and D.18 against gradient descent, and Lemma 5.2's "
+        "approximation against the exact step",
         spec=PatchRecursion,
         run=run,
         takes={"quick": "3 s", "cpu": "15 s", "paper": "3 min"},

@@ -1,6 +1,8 @@
-"""`patch-scaling`: AT's growth lemmas for d = 10² … 10⁹ by the coefficient recursions, with initial coefficients drawn in law.
+"""`patch-scaling`: AT's growth lemmas for d = 10² … 10⁹ by the coefficient recursions, with initial
+coefficients drawn in law.
 
-The paper lets η = 1/poly(d): the recursions run in their small-step limit. All dimensions and seeds are one batch. Events are caught at the step at which
+The paper lets η = 1/poly(d): the recursions run in their small-step limit. All dimensions and seeds are one
+batch. Events are caught at the step at which
 they happen: who reaches its threshold first, and how large the other is by then.
 """
 
@@ -106,7 +108,8 @@ class AttackedEvent(IntEnum):
     OUTPUT_GROWS = 2
 
 
-#: events are looked for every so many small steps: each moves a coefficient by at most 2 %, so values at events are good to a few per cent
+#: events are looked for every so many small steps: each moves a coefficient by at most 2 %, so values at
+#: events are good to a few per cent
 LOOK = 4
 
 
@@ -132,7 +135,9 @@ class PatchScaling(Spec):
     arms: tuple[Arm, ...] = ("standard", "features-only", "two-sided", "as-printed")
     relative: float = Field(default=0.02, gt=0, le=0.2)
     steps: int = Field(default=4000, ge=1)
-    horizon_power: float = Field(default=2.0, gt=0, description="every run ends at time d^this, if its steps last so long")
+    horizon_power: float = Field(
+        default=2.0, gt=0, description="every run ends at time d^this, if its steps last so long"
+    )
     every: int = Field(default=50, ge=1)
     widths: tuple[int, ...] = (10, 30, 100, 1000, 10000, 100000)
     dtype: Literal["float64"] = "float64"
@@ -162,7 +167,8 @@ class PatchScaling(Spec):
 
 
 class Watched(NamedTuple):
-    """Coefficients, and for each event and class when it happened and what A and B were then (runs, events, k, 3); −1 before."""
+    """Coefficients, and for each event and class when it happened and what A and B were then (runs, events,
+    k, 3); −1 before."""
 
     u: Tensor
     v: Tensor
@@ -197,12 +203,15 @@ class Setting(NamedTuple):
     def reached(self, c: co.Coefficients) -> Tensor:
         """Which events hold now, (runs, events, k).
 
-        Standard (D.9, D.10): max B ≥ ϱ/β; F_y ≥ log d. Adversarial (D.23 to D.25): Σ B^q = Θ(1/η̃), read as a third of ϱ^{q−1}/(η̃ β^{q−2}),
+        Standard (D.9, D.10): max B ≥ ϱ/β; F_y ≥ log d. Adversarial (D.23 to D.25): Σ B^q = Θ(1/η̃), read as a
+        third of ϱ^{q−1}/(η̃ β^{q−2}),
         the value at which the attack cancels β; max A ≥ ϱ/α; F_y(X̃) ≥ log d.
         """
         rho, q = self.spec.net.rho, self.spec.net.q
         a, b = own_correlations(c.u), own_correlations(c.v)
-        amplitude = {kind: self.data.amplitude[:, self.data.robust[0] == kind][:, 0] for kind in (True, False)}
+        amplitude = {
+            kind: self.data.amplitude[:, self.data.robust[0] == kind][:, 0] for kind in (True, False)
+        }
         logs = self.dims.log()[:, None]
         grown = self.outputs(c) >= logs
         if self.clip is None:
@@ -242,7 +251,8 @@ def start(spec: PatchScaling, arm: Arm) -> Watched:
 
 
 def watch(place: Setting, step: Step[co.Coefficients]) -> Step[Watched]:
-    """A step that also notes the first time of each event with A and B at that time, looking every ``LOOK`` steps."""
+    """A step that also notes the first time of each event with A and B at that time, looking every ``LOOK``
+    steps."""
 
     def watched(state: Watched, t: int) -> Watched:
         c = step(state.coefficients(), t)
@@ -312,12 +322,15 @@ def event_rows(spec: PatchScaling, state: Watched) -> Rows:
             for event in range(state.events.shape[1]):
                 when, a, b = state.events[index, event, label].tolist()
                 which = {**run_labels, Events.label: label, Events.event: event}
-                rows.append({**which, Events.happened: when != NOT_YET, Events.time: when, Events.A: a, Events.B: b})
+                rows.append(
+                    {**which, Events.happened: when != NOT_YET, Events.time: when, Events.A: a, Events.B: b}
+                )
     return rows
 
 
 def initial_rows(spec: PatchScaling) -> Rows:
-    """Lemma D.3: max_r⟨w(0), f⟩ for m and d swept, drawn, beside the exact mean of the largest of m Gaussians."""
+    """Lemma D.3: max_r⟨w(0), f⟩ for m and d swept, drawn, beside the exact mean of the largest of m
+    Gaussians."""
     rows: Rows = []
     for m in spec.widths:
         exact = expected_maximum(m)
@@ -339,7 +352,8 @@ def expected_maximum(m: int) -> float:
 
 
 def power_rows(spec: PatchScaling) -> Rows:
-    """Lemma B.2: y at the time x reaches 1, over a grid of y0, S and q, with the gap x0 = y0 S^{1/(q−2)} (1 + 1/log(1/y0))."""
+    """Lemma B.2: y at the time x reaches 1, over a grid of y0, S and q, with the gap x0 = y0 S^{1/(q−2)} (1 +
+    1/log(1/y0))."""
     rows: Rows = []
     grid = [(ratio, y0) for ratio in (0.25, 0.53, 1.0, 4.0) for y0 in spec.power_starts]
     ratio, y0 = (torch.tensor(column, dtype=torch.float64) for column in zip(*grid, strict=True))
@@ -354,7 +368,8 @@ def power_rows(spec: PatchScaling) -> Rows:
 
 
 def power_run(x0: Tensor, y0: Tensor, ratio: Tensor, q: int, relative: float, target: float = 1.0) -> Tensor:
-    """Iterate the lemma's pairs with steps that move neither sequence by more than ``relative``; return y when x reaches the target."""
+    """Iterate the lemma's pairs with steps that move neither sequence by more than ``relative``; return y
+    when x reaches the target."""
     pair = co.Pair(x0, y0)
     while bool((pair.x < target).any()):
         room = torch.maximum(pair.x ** (q - 2), ratio * pair.y ** (q - 2))
@@ -388,7 +403,8 @@ EXPERIMENTS = (
     Experiment(
         name="patch-scaling",
         paper="at",
-        shows="AT's growth lemmas for d = 10² … 10⁹: who grows first and how large the loser is then, with fitted exponents",
+        shows="AT's growth lemmas for d = 10² … 10⁹: who grows first and how large the loser is then, with "
+        "fitted exponents",
         spec=PatchScaling,
         run=run,
         takes={"quick": "5 s", "cpu": "1 min", "paper": "20 min"},

@@ -7,7 +7,8 @@ from featscope.papers.at import printed
 
 #: η = 1 and the patch clip: the setting in which the phases are visible.
 FIG3 = Need("patch-fig3")
-#: the other adversarial settings are judged at their end, at ε: fewer evaluations on the way and no curve over radii
+#: the other adversarial settings are judged at their end, at ε: fewer evaluations on the way and no curve
+#: over radii
 SIDE = {"arms": ["adversarial"], "evaluation.every": 500, "evaluation.radii": []}
 #: η and T as AT §6.1 prints them.
 LITERAL = Need(
@@ -26,7 +27,9 @@ MASKED = Need(
     {**SIDE, "adversarial.clip": "coordinate", "adversarial.learning_rate": 10.0, "adversarial.steps": 600},
 )
 #: PGD in place of the single ascent step, which the paper names as future work.
-PGD_TRAINING = Need("patch-fig3", {**SIDE, "seeds": [0], "adversarial.attack_steps": 3, "adversarial.steps": 600})
+PGD_TRAINING = Need(
+    "patch-fig3", {**SIDE, "seeds": [0], "adversarial.attack_steps": 3, "adversarial.steps": 600}
+)
 MINIMA = Need("patch-minima")
 SCALING = Need("patch-scaling")
 RECURSION = Need("patch-recursion")

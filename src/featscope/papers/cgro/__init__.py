@@ -1,4 +1,5 @@
-"""CGRO: *Why Clean Generalization and Robust Overfitting Both Happen in Adversarial Training* (arXiv 2306.01271)."""
+"""CGRO: *Why Clean Generalization and Robust Overfitting Both Happen in Adversarial Training* (arXiv
+2306.01271)."""
 
 from __future__ import annotations
 

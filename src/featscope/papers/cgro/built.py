@@ -38,14 +38,22 @@ class BuiltCgro(Spec):
     """f_S of equation (C) over D, N and the norm."""
 
     dtype: Literal["float64"] = "float64"
-    profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"dimensions": [4, 8, 16], "samples": [5, 10, 30], "test": 100, "attacked": 20}}
+    profiles: ClassVar[Mapping[str, Overrides]] = {
+        "quick": {"dimensions": [4, 8, 16], "samples": [5, 10, 30], "test": 100, "attacked": 20}
+    }
 
     dimensions: tuple[int, ...] = Field(default=(4, 16, 64), description="D")
     samples: tuple[int, ...] = Field(default=(10, 30, 100), description="N")
-    accuracy_shares: tuple[float, ...] = Field(default=(0.5, 0.9, 0.99, 0.999, 0.9999), description="δ as a share of R/2")
-    least_sites: int = Field(default=5000, ge=1, description="sites of the packing, so that fresh points are unseen")
+    accuracy_shares: tuple[float, ...] = Field(
+        default=(0.5, 0.9, 0.99, 0.999, 0.9999), description="δ as a share of R/2"
+    )
+    least_sites: int = Field(
+        default=5000, ge=1, description="sites of the packing, so that fresh points are unseen"
+    )
     test: int = Field(default=500, ge=1)
-    attacked: int = Field(default=50, ge=1, description="fresh points for the gradient attack, on the largest N of each D")
+    attacked: int = Field(
+        default=50, ge=1, description="fresh points for the gradient attack, on the largest N of each D"
+    )
     seeds: tuple[int, ...] = (0,)
 
     def law(self, dim: int, seed: int) -> PackingLaw:
@@ -183,7 +191,8 @@ EXPERIMENTS = (
     Experiment(
         name="built-cgro",
         paper="cgro",
-        shows="CGRO §5: f_S of equation (C) as a ReLU network, exact counts, certified robust on the training set, fragile on fresh points",
+        shows="CGRO §5: f_S of equation (C) as a ReLU network, exact counts, certified robust on the "
+        "training set, fragile on fresh points",
         spec=BuiltCgro,
         run=run_cgro,
         revision=3,

@@ -28,9 +28,17 @@ class MemoryCheck(TypedDict):
     least: float | None
 
 
-def ball_failures(w: np.ndarray, x: np.ndarray, y: np.ndarray, delta: np.ndarray, radius: float) -> BallFailures:
+def ball_failures(
+    w: np.ndarray, x: np.ndarray, y: np.ndarray, delta: np.ndarray, radius: float
+) -> BallFailures:
     """Count points with an allowed perturbation (‖Δ‖₂ ≤ radius) at which y·Σ⟨w_r, X[j] + Δ[j]⟩³ ≤ 0."""
-    fits = w.ndim == 2 and x.ndim == 3 and delta.shape == x.shape and y.shape == x.shape[:1] and x.shape[2] == w.shape[1]
+    fits = (
+        w.ndim == 2
+        and x.ndim == 3
+        and delta.shape == x.shape
+        and y.shape == x.shape[:1]
+        and x.shape[2] == w.shape[1]
+    )
     shapes = f"w {w.shape}, x {x.shape}, y {y.shape}, delta {delta.shape}"
     require(
         fits,
@@ -62,7 +70,9 @@ def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float)
     R > 2δ and d ≥ R − (R − 2δ)/8 for the least d. Then y_i·f_S = S ≥ 1.
     """
     fits = x.ndim == 2 and y.shape == x.shape[:1]
-    require(fits, "points and labels must fit together", f"x {x.shape}, y {y.shape}", "run the experiment again")
+    require(
+        fits, "points and labels must fit together", f"x {x.shape}, y {y.shape}", "run the experiment again"
+    )
     _usable(y, x, np.array([delta, separation]))
     require(delta >= 0, "δ must not be negative", f"delta={delta}", "run the experiment again")
     least: Fraction | None = None
@@ -71,7 +81,9 @@ def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float)
     for a in up:
         gaps = np.abs(down - a).max(axis=1)
         for at in np.flatnonzero(gaps <= gaps.min(initial=np.inf) * (1 + 1e-12)):
-            exact = max(abs(Fraction(float(p)) - Fraction(float(q))) for p, q in zip(a, down[at], strict=True))
+            exact = max(
+                abs(Fraction(float(p)) - Fraction(float(q))) for p, q in zip(a, down[at], strict=True)
+            )
             least = exact if least is None or exact < least else least
     far, room = Fraction(float(separation)), Fraction(float(separation)) - 2 * Fraction(float(delta))
     return {

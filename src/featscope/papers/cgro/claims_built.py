@@ -74,7 +74,8 @@ CLAIMS = (
         "CG-C",
         "cgro",
         "CGRO §1, equation (C)",
-        "f_S classifies clean points by the clean classifier, training balls by memory, and is fragile elsewhere.",
+        "f_S classifies clean points by the clean classifier, training balls by memory, and is fragile "
+        "elsewhere.",
         ("classes R-separated with R > 2δ", "a clean classifier with |f| clamped to 1"),
         (Reading("built", "as a ReLU graph on packings, D and N swept, ℓ∞ and ℓ2", BUILT, classifier),),
     ),
@@ -87,7 +88,8 @@ CLAIMS = (
         (
             Reading(
                 "counts",
-                "exact counts equal a formula; fitted exponents in N and D at most 1 (ℓ2: after dividing by the levels)",
+                "exact counts equal a formula; fitted exponents in N and D at most 1 (ℓ2: after dividing by "
+                "the levels)",
                 BUILT,
                 counts,
             ),
@@ -97,7 +99,8 @@ CLAIMS = (
         "CG-T5.3",
         "cgro",
         "CGRO Theorem 5.3",
-        "Some law satisfying Assumption 5.1 needs a number of parameters exponential in D for a robust test error below a constant.",
+        "Some law satisfying Assumption 5.1 needs a number of parameters exponential in D for a robust test "
+        "error below a constant.",
         ("VC bound of Bartlett et al. 2019, Theorem 7", "enveloping network with M³ parameters"),
         (
             Reading(

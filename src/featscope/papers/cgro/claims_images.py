@@ -43,7 +43,10 @@ from featscope.papers.cgro.image_overfitting import Compared, ImageOverfitting
 
 OVERFITTING = {"run": Need("image-overfitting")}
 LANDSCAPES = {"mnist": Need("image-landscape"), "cifar10": Need("image-landscape-cifar10")}
-TRAINED = (f"the network fits the attacked training images: robust training accuracy at least {CONSTANT:g} times chance",)
+TRAINED = (
+    f"the network fits the attacked training images: robust training accuracy at least {CONSTANT:g} times "
+    "chance",
+)
 ANY = ("any network", "data with a smooth density")
 
 
@@ -66,7 +69,9 @@ def compared(value: Callable[[Mapping[str, float]], float], judge: Callable[[Int
         run = runs["run"]
         rows = run.part("compared").to_dicts()
         found = judge(mean_interval([value(row) for row in rows]))
-        return _fitted(ImageOverfitting.of(run).net.classes, [row[Compared.robust_train_last] for row in rows], found)
+        return _fitted(
+            ImageOverfitting.of(run).net.classes, [row[Compared.robust_train_last] for row in rows], found
+        )
 
     return judged
 
@@ -131,13 +136,18 @@ def landscape_judge(judge: Callable[[Run], Finding], trained: bool) -> Judge:
         found = explained(found, accuracy=shown)
         if not trained:
             return found
-        return _fitted(ImageLandscape.of(run).net.classes, [row[LandscapeEpochs.robust_train] for row in last], found)
+        return _fitted(
+            ImageLandscape.of(run).net.classes, [row[LandscapeEpochs.robust_train] for row in last], found
+        )
 
     return judged
 
 
 def _outside_over_inside(run: Run, what: str) -> Interval:
-    outside, inside = ([_at(run, seed, "train", factor)[what] for seed in ImageLandscape.of(run).seeds] for factor in (2.0, 1.0))
+    outside, inside = (
+        [_at(run, seed, "train", factor)[what] for seed in ImageLandscape.of(run).seeds]
+        for factor in (2.0, 1.0)
+    )
     return mean_interval([_over(a, b) for a, b in zip(outside, inside, strict=True)])
 
 
@@ -163,7 +173,9 @@ def rises_at_test(run: Run) -> Finding:
 
 
 def _faster(run: Run) -> Interval:
-    return mean_interval([_over(g, h) for g, h in zip(_growth(run, "test"), _growth(run, "train"), strict=True)])
+    return mean_interval(
+        [_over(g, h) for g, h in zip(_growth(run, "test"), _growth(run, "train"), strict=True)]
+    )
 
 
 def global_faster(run: Run) -> Finding:
@@ -194,7 +206,8 @@ def taylor_step(run: Run) -> Finding:
     for seed in ImageLandscape.of(run).seeds:
         epochs, radii = run.part("training", seed=seed), run.part("radii", seed=seed)
         ratios, weak = (
-            [value for name in SETS for values in epochs[column[name]].to_list() for value in values] for column in (MEAN_VALUE, REPAIRED)
+            [value for name in SETS for values in epochs[column[name]].to_list() for value in values]
+            for column in (MEAN_VALUE, REPAIRED)
         )
         found = [worst, *ratios, *radii[LandscapeRadii.mean_value].to_list()]
         worst = max(found, key=lambda v: math.inf if math.isnan(v) else v)
@@ -230,7 +243,11 @@ def printed_rate(run: Run) -> Finding:
         "log10_of_term_II_at_this_radius": -0.5 * math.log10(n) - 0.5 * pixels * math.log10(eps),
     }
     found = at_most(mean_interval([share * eps / rate for share in _shares(run)]), CONSTANT, **evidence)
-    return vacuous(f"N^(−1/(D+2)) = {rate:.4f} with N = {n}, D = {pixels}", found) if rate > RATE_FALLEN else found
+    return (
+        vacuous(f"N^(−1/(D+2)) = {rate:.4f} with N = {n}, D = {pixels}", found)
+        if rate > RATE_FALLEN
+        else found
+    )
 
 
 def lower_constant(column: str) -> Callable[[Run], Finding]:
@@ -243,7 +260,9 @@ def lower_constant(column: str) -> Callable[[Run], Finding]:
             row = _at(run, seed, "test", radius / _eps(run))
             return _over(row[column], radius * row[LandscapeRadii.slope])
 
-        means = [sum(constant(seed, radius) for seed in spec.seeds) / len(spec.seeds) for radius in spec.radii]
+        means = [
+            sum(constant(seed, radius) for seed in spec.seeds) / len(spec.seeds) for radius in spec.radii
+        ]
         over = dict(zip([f"{radius:.4g}" for radius in spec.radii], _shown(means), strict=True))
         found = mean_interval([constant(seed, _eps(run)) for seed in spec.seeds])
         return at_least(found, 1 / CONSTANT, constant_over_radii=over)
@@ -283,7 +302,8 @@ CLAIMS = (
     _claim(
         "CG-F1",
         "CGRO Figure 1, §1",
-        "Adversarial training fits the attacked training images and classifies clean test images well, but not attacked ones.",
+        "Adversarial training fits the attacked training images and classifies clean test images well, but "
+        "not attacked ones.",
         (
             Reading(
                 "gap",
@@ -293,7 +313,8 @@ CLAIMS = (
             ),
             Reading(
                 "falls",
-                "robust test accuracy of the best epoch (by held-out images) minus that of the last is positive",
+                "robust test accuracy of the best epoch (by held-out images) minus that of the last is "
+                "positive",
                 OVERFITTING,
                 compared(lambda row: row[Compared.lost_by_training_on], lambda found: above(found, 0.0)),
             ),
@@ -353,7 +374,8 @@ CLAIMS = (
     _claim(
         "CG-F3",
         "CGRO appendix E, Figure 3",
-        "Global flatness grows much faster than local flatness, and the robust generalisation gap grows with it.",
+        "Global flatness grows much faster than local flatness, and the robust generalisation gap grows with "
+        "it.",
         _readings(
             (
                 "faster",
@@ -371,11 +393,13 @@ CLAIMS = (
     _claim(
         "CG-E.1",
         "CGRO Theorem E.1, appendix F",
-        "The robust generalisation gap is bounded by N^{−1/(D+2)} times global flatness; on the way, L_adv − L_clean by δ times it.",
+        "The robust generalisation gap is bounded by N^{−1/(D+2)} times global flatness; on the way, L_adv − "
+        "L_clean by δ times it.",
         _readings(
             (
                 "step",
-                "change ÷ (δ·gradient) is at most 1 for every image, radius, epoch and seed (the proof's last step)",
+                "change ÷ (δ·gradient) is at most 1 for every image, radius, epoch and seed (the proof's "
+                "last step)",
                 taylor_step,
             ),
             ("constant-1", "the gap ÷ (δ·global flatness) is at most 1", gap_by_flatness),

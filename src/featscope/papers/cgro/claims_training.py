@@ -333,7 +333,9 @@ def lemma(name: str) -> Judge:
     return judge
 
 
-def _one(claim: str, where: str, text: str, readings: tuple[Reading, ...], hypotheses: tuple[str, ...] = HYPOTHESES) -> Claim:
+def _one(
+    claim: str, where: str, text: str, readings: tuple[Reading, ...], hypotheses: tuple[str, ...] = HYPOTHESES
+) -> Claim:
     return Claim(claim, "cgro", where, text, hypotheses, readings)
 
 
@@ -435,7 +437,9 @@ CLAIMS = (
         "The network learns part of the true feature and memorises the noise: "
         "clean test and robust training errors o(1), robust test error at least ½ − o(1).",
         (
-            Reading("as-defined", "§1: training points at (A), test points over the ball", STAGES, as_defined),
+            Reading(
+                "as-defined", "§1: training points at (A), test points over the ball", STAGES, as_defined
+            ),
             Reading("gta", "both at the points of (A)", STAGES, gta),
             Reading("ball", "both over the ℓ2 ball of radius δ", STAGES, over_ball),
             Reading(

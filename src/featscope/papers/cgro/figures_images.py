@@ -30,7 +30,9 @@ def _over_radii(ax: Axes, run: Run, what: str, title: str) -> None:
         own = run.part("radii").filter(pl.col(LandscapeRadii.set) == name).sort(LandscapeRadii.radius)
         frames = [own.filter(pl.col(LandscapeRadii.seed) == seed) for seed in spec.seeds]
         radii = frames[0][LandscapeRadii.radius].to_list()
-        curve_over_runs(ax, radii, [rows[what].to_list() for rows in frames], color, name, marker="o", markersize=3)
+        curve_over_runs(
+            ax, radii, [rows[what].to_list() for rows in frames], color, name, marker="o", markersize=3
+        )
     ax.axvline(spec.training.attack.eps, color=GREY, linestyle=":", linewidth=1.0)
     finish(ax, f"{title}, last epoch", "radius (dotted: training radius)", "mean over images")
 
@@ -70,7 +72,9 @@ def flatness(run: Run) -> Figure:
     spec, seeds = ImageLandscape.of(run), _seeds(run)
     attack = spec.training.attack
     place = int(np.argmin(np.abs(np.asarray(spec.watched) - attack.eps)))
-    within = {name: [[v[place] for v in rows[key].to_list()] for rows in seeds] for name, key in GRADIENT.items()}
+    within = {
+        name: [[v[place] for v in rows[key].to_list()] for rows in seeds] for name, key in GRADIENT.items()
+    }
     for name, color, label in (
         ("train", ROBUST, "local (training images)"),
         ("test", NON_ROBUST, "global (test images)"),
@@ -81,9 +85,13 @@ def flatness(run: Run) -> Figure:
     finish(axes[0, 0], "flatness within the training radius", "epoch", "largest gradient norm (ℓ1), mean")
     for color, seed, rows, values in zip(COLORS, spec.seeds, seeds, within["test"], strict=False):
         full = np.asarray(rows[Epochs.step].to_list()) >= max(attack.ramp.epochs, 1)
-        gaps = (rows[LandscapeEpochs.robust_loss_test] - rows[LandscapeEpochs.robust_loss_train]).to_numpy()[full]
+        gaps = (rows[LandscapeEpochs.robust_loss_test] - rows[LandscapeEpochs.robust_loss_train]).to_numpy()[
+            full
+        ]
         axes[0, 1].plot(np.asarray(values)[full], gaps, color=color, linewidth=0.8, alpha=0.6)
-        axes[0, 1].scatter(np.asarray(values)[full], gaps, s=8 + 4 * np.arange(full.sum()), color=color, label=f"seed {seed}")
+        axes[0, 1].scatter(
+            np.asarray(values)[full], gaps, s=8 + 4 * np.arange(full.sum()), color=color, label=f"seed {seed}"
+        )
     labels = ("global flatness: gradient norm at test images", "robust loss, test − train")
     finish(axes[0, 1], "epochs at full radius (larger: later)", *labels)
     figure.suptitle(_setting(run), fontsize=10)

@@ -95,7 +95,9 @@ def _components(ax: Axes, run: Run) -> None:
         (c.V_max, "V_i: largest", ":"),
     ):
         steps, values = _curves(run, key)
-        ax.plot(np.maximum(steps, 1), values.mean(0), color=NON_ROBUST, linestyle=style, linewidth=1.4, label=name)
+        ax.plot(
+            np.maximum(steps, 1), values.mean(0), color=NON_ROBUST, linestyle=style, linewidth=1.4, label=name
+        )
     steps, fresh = _curves(run, c.V_fresh_rms)
     ax.plot(np.maximum(steps, 1), fresh.mean(0), color=GREY, linewidth=1.2, label="V of fresh points, rms")
     if level := _known(run, Stages.plateau_predicted):
@@ -222,7 +224,9 @@ def _tradeoffs(ax: Axes, run: Run) -> None:
 def _dimensions(ax: Axes, run: Run) -> None:
     c = DimensionSweep
     rows = run.part("dimensions").group_by(c.d).agg(numeric().mean()).sort(c.d)
-    ax.plot(rows[c.d], rows[c.median_memorised], color=NON_ROBUST, marker="o", markersize=3, label="median T1")
+    ax.plot(
+        rows[c.d], rows[c.median_memorised], color=NON_ROBUST, marker="o", markersize=3, label="median T1"
+    )
     ratio = _number((rows[c.median_memorised] / rows[c.T1_order]).mean())
     name = f"{ratio:.2f}·N/(ησ0σ³d^1.5)"
     ax.plot(rows[c.d], ratio * rows[c.T1_order], color=GREY, linestyle=":", label=name)
@@ -258,7 +262,10 @@ def _attack_line(rows: pl.DataFrame, radii: int) -> list[float]:
 def training_attacks(run: Run) -> Figure:
     """Other attacks in training: final accuracies by reading."""
     c, rows, radii = AttackSweep, run.part("attacks"), SignalScaling.of(run).attack_radii
-    trained = {pair: rows.filter((pl.col(c.attack) == pair[0]) & (pl.col(c.share) == pair[1])) for pair in _pairs(rows)}
+    trained = {
+        pair: rows.filter((pl.col(c.attack) == pair[0]) & (pl.col(c.share) == pair[1]))
+        for pair in _pairs(rows)
+    }
     readings = ["clean", "gta", *(f"ball{share:g}" for share in radii)]
     figure, axes = panels(1, 1, 8.0, 3.6)
     ax = axes[0, 0]
@@ -273,7 +280,9 @@ def training_attacks(run: Run) -> Figure:
             shown = f"{value:.2f}" if math.isfinite(value) else "–"
             ax.text(j, i, shown, ha="center", va="center", fontsize=7, color=colour)
     figure.colorbar(image, ax=ax, label="accuracy")
-    ax.set_title("objective (O) with the attack of training (rows), accuracy by reading (columns)", fontsize=10)
+    ax.set_title(
+        "objective (O) with the attack of training (rows), accuracy by reading (columns)", fontsize=10
+    )
     return figure
 
 

@@ -65,7 +65,9 @@ class ImageLandscape(ImageTraining):
     test: int = Field(default=1000, ge=10)
     net: NetworkSpec = LENET
     training: TrainingSpec = TRAINING.replace(attack=AttackSpec(eps=0.1, steps=5, ramp=Ramp(epochs=2)))
-    radii: tuple[float, ...] = Field(default=(0.02, 0.05, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3), description="radii after the last epoch")
+    radii: tuple[float, ...] = Field(
+        default=(0.02, 0.05, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3), description="radii after the last epoch"
+    )
     watched: tuple[float, ...] = Field(default=(0.05, 0.1, 0.2), description="radii at every recorded epoch")
     measured: int = Field(default=200, ge=1, description="images of each set whose landscape is measured")
     attacked: int = Field(
@@ -151,8 +153,12 @@ class LandscapeEpochs(Epochs):
 
     loss_train = column("clean loss on the attacked training images")
     loss_test = column("clean loss on the attacked test images")
-    robust_loss_train = column("largest loss that PGD finds within ε, mean over the attacked training images: L̂_adv")
-    robust_loss_test = column("largest loss that PGD finds within ε, mean over the attacked test images: L_adv")
+    robust_loss_train = column(
+        "largest loss that PGD finds within ε, mean over the attacked training images: L̂_adv"
+    )
+    robust_loss_test = column(
+        "largest loss that PGD finds within ε, mean over the attacked test images: L_adv"
+    )
     slope_train = column("dual norm of the loss gradient at training images")
     slope_test = column("dual norm of the loss gradient at test images")
     change_train = column("largest loss change within each radius of training images")
@@ -200,7 +206,12 @@ def _watch(spec: ImageLandscape, seed: int, test: ImageBatch) -> Watch:
             x, y = Trainer.some(images, spec.measured)
             quick = fold(net, x).model
             found = landscape(quick, x, y, threat, spec.watched, spec.steps, stream(seed, "landscape", name))
-            row.update({f"{key}_{name}": value for key, value in _risks(quick, images, spec, stream(seed, "risk", name)).items()})
+            row.update(
+                {
+                    f"{key}_{name}": value
+                    for key, value in _risks(quick, images, spec, stream(seed, "risk", name)).items()
+                }
+            )
             row[f"slope_{name}"] = float(found.slope.mean())
             row[f"change_{name}"] = found.change.mean(1)
             row[f"gradient_{name}"] = found.gradient.mean(1)
@@ -211,7 +222,9 @@ def _watch(spec: ImageLandscape, seed: int, test: ImageBatch) -> Watch:
     return watch
 
 
-def _risks(net: nn.Module, images: ImageBatch, spec: ImageLandscape, rng: torch.Generator) -> dict[str, float]:
+def _risks(
+    net: nn.Module, images: ImageBatch, spec: ImageLandscape, rng: torch.Generator
+) -> dict[str, float]:
     """Clean loss and the largest that PGD finds within ε, over the attacked images: appendix E's risks."""
     x, y = Trainer.some(images, spec.attacked)
     threat = spec.training.attack.threat()
@@ -221,7 +234,9 @@ def _risks(net: nn.Module, images: ImageBatch, spec: ImageLandscape, rng: torch.
     return {"loss": float(clean), "robust_loss": float(clean + change.mean())}
 
 
-def _over_radii(spec: ImageLandscape, seed: int, net: nn.Module, train: ImageBatch, test: ImageBatch) -> tuple[Rows, dict[str, Tensor]]:
+def _over_radii(
+    spec: ImageLandscape, seed: int, net: nn.Module, train: ImageBatch, test: ImageBatch
+) -> tuple[Rows, dict[str, Tensor]]:
     """The landscape after the last epoch at all radii, also without pixel bounds, as in the papers."""
     threat = spec.training.attack.threat()
     free = Threat(threat.norm, threat.eps, threat.event)
@@ -303,8 +318,14 @@ def _relation(epochs: Sequence[Rows], spec: ImageLandscape) -> Json:
     inside = at_factor(spec.watched, spec.training.attack.eps, 1.0)
     found = []
     for rows in epochs:
-        full = [row for row in rows if row[Epochs.step] > 0 and row[Epochs.step] >= spec.training.attack.ramp.epochs]
-        gaps = [row[LandscapeEpochs.robust_loss_test] - row[LandscapeEpochs.robust_loss_train] for row in full]
+        full = [
+            row
+            for row in rows
+            if row[Epochs.step] > 0 and row[Epochs.step] >= spec.training.attack.ramp.epochs
+        ]
+        gaps = [
+            row[LandscapeEpochs.robust_loss_test] - row[LandscapeEpochs.robust_loss_train] for row in full
+        ]
         flatness = [row[LandscapeEpochs.gradient_test][inside] for row in full]
         found.append(correlations(gaps, flatness))
     return {

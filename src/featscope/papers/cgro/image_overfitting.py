@@ -92,7 +92,9 @@ def run(spec: ImageOverfitting, folder: Folder) -> Json:
         recording = trainer.run(folder.part("training", seed=seed), spec.every)
         rows.append({Compared.seed: seed, **_best_and_last(trainer, recording.state, spec)})
     folder.add("compared", rows)
-    facts = {name: as_fact(mean_interval([row[name] for row in rows])) for name in rows[0] if name != Compared.seed}
+    facts = {
+        name: as_fact(mean_interval([row[name] for row in rows])) for name in rows[0] if name != Compared.seed
+    }
     return {**facts, "selected_by": "held-out robust accuracy", "data_sha256": data_hashes(spec.dataset)}
 
 
@@ -106,7 +108,9 @@ def _best_and_last(trainer: Trainer, state: Trained, spec: ImageOverfitting) -> 
             part = Trainer.some(images, spec.attacked)
             rng = stream(trainer.seed, "final", name)
             found[f"clean_{name}_{which}"] = accuracy(net, part)
-            found[f"robust_{name}_{which}"] = robust_accuracy(net, part, threat, spec.training.select_steps, rng)
+            found[f"robust_{name}_{which}"] = robust_accuracy(
+                net, part, threat, spec.training.select_steps, rng
+            )
         found[f"gap_{which}"] = found[f"robust_train_{which}"] - found[f"robust_test_{which}"]
         found[f"clean_gap_{which}"] = found[f"clean_train_{which}"] - found[f"clean_test_{which}"]
     found["lost_by_training_on"] = found["robust_test_best"] - found["robust_test_last"]
@@ -117,7 +121,8 @@ EXPERIMENTS = (
     Experiment(
         name="image-overfitting",
         paper="cgro",
-        shows="CGRO Figure 1: robust training and test accuracy over epochs, best by held-out images against last",
+        shows="CGRO Figure 1: robust training and test accuracy over epochs, best by held-out images against "
+        "last",
         spec=ImageOverfitting,
         run=run,
         takes={"quick": "1 min", "cpu": "6 min", "paper": "not measured; a GPU job"},

@@ -25,7 +25,9 @@ class SignalLemmas(Spec):
     profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"rates": [0.01, 0.1, 1.0]}}
 
     seeds: tuple[int, ...] = (0,)
-    rates: tuple[float, ...] = Field(default=(0.0003, 0.001, 0.01, 0.1, 1.0, 10.0), description="m·z0 (A.1), A·z0 (A.2, A.3)")
+    rates: tuple[float, ...] = Field(
+        default=(0.0003, 0.001, 0.01, 0.1, 1.0, 10.0), description="m·z0 (A.1), A·z0 (A.2, A.3)"
+    )
     starts: tuple[float, ...] = Field(default=(0.001, 0.1, 1.0), description="z0")
     spreads: tuple[float, ...] = Field(default=(1.0, 2.0, 10.0), description="M/m (A.1)")
     goals: tuple[float, ...] = Field(default=(1.0, 2.0, 10.0, 1000.0), description="v/z0")
@@ -102,7 +104,8 @@ EXPERIMENTS = (
     Experiment(
         name="signal-lemmas",
         paper="cgro",
-        shows="CGRO Lemmas A.1–A.3: the slowest allowed sequences against the stated times, as shares of the bound",
+        shows="CGRO Lemmas A.1–A.3: the slowest allowed sequences against the stated times, as shares of the "
+        "bound",
         spec=SignalLemmas,
         run=run_lemmas,
         columns={"lemmas": LemmaCase},

@@ -40,7 +40,9 @@ class Robustness(Columns):
 
     seed = column("seed of the run")
     sample = column("train or test")
-    reading = column("ball: anywhere within the radius; gta+noise-ball: at (A)'s point and around it on the noise patches")
+    reading = column(
+        "ball: anywhere within the radius; gta+noise-ball: at (A)'s point and around it on the noise patches"
+    )
     share = column("radius of the ball as a share of δ; none for gta+noise-ball")
     radius = column("radius")
     attacked = column("accuracy under attack, an upper bound")
@@ -93,7 +95,9 @@ class Case:
         movable = torch.ones(self.x.shape[-2])
         movable[0] = 0
         threat = Threat("L2", radius, 2, support=movable[:, None], name="noise-ball")
-        found = evaluate(self.net, self.attacked, self.label, threat, (PGD(steps=20, restarts=restarts),), rng)
+        found = evaluate(
+            self.net, self.attacked, self.label, threat, (PGD(steps=20, restarts=restarts),), rng
+        )
         sure = certified_margin(self.w, self.attacked, self.y, radius, movable) > 0
         return found, float(share(sure))
 
@@ -119,7 +123,9 @@ def _lift(case: Case, delta: Tensor, batch: SignalBatch) -> Tensor:
     return torch.zeros_like(full).scatter(-2, rank[..., None].expand_as(full), full)
 
 
-def _read(spec: Setting, seed: int, train: SignalBatch, w: Tensor, certify: bool) -> tuple[Rows, dict[str, Tensor]]:
+def _read(
+    spec: Setting, seed: int, train: SignalBatch, w: Tensor, certify: bool
+) -> tuple[Rows, dict[str, Tensor]]:
     """One network in every reading; ``certify`` keeps the training points' perturbations over the ball."""
     seen = Case(w, train, spec.law.residual)
     rows = _rows(spec, seed, "train", seen)
@@ -153,7 +159,9 @@ def _summary(spec: Setting, rows: Rows) -> Json:
     c = Robustness
 
     def mean(name: str, reading: str, key: str, part: float | None = None) -> float:
-        chosen = [row[key] for row in rows if (row[c.sample], row[c.reading], row[c.share]) == (name, reading, part)]
+        chosen = [
+            row[key] for row in rows if (row[c.sample], row[c.reading], row[c.share]) == (name, reading, part)
+        ]
         return float(sum(chosen) / len(chosen))
 
     found: Json = {}

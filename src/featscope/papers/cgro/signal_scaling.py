@@ -54,10 +54,14 @@ class SignalScaling(Spec):
     m: int = Field(default=10, ge=1)
     learning_rate: float = Field(default=0.1, gt=0)
     test: int = Field(default=2000, ge=1)
-    samples: tuple[int, ...] = Field(default=(2, 5, 10, 20, 40, 80), min_length=1, description="N, with d=samples_d and 1−γ = 1/√d")
+    samples: tuple[int, ...] = Field(
+        default=(2, 5, 10, 20, 40, 80), min_length=1, description="N, with d=samples_d and 1−γ = 1/√d"
+    )
     samples_d: int = Field(default=512, ge=2)
     steps_per_sample: int = Field(default=300, ge=1, description="T = this · N")
-    dimensions: tuple[int, ...] = Field(default=(512, 1024, 2048, 4096, 8192), min_length=1, description="d, with η ∝ α⁻²")
+    dimensions: tuple[int, ...] = Field(
+        default=(512, 1024, 2048, 4096, 8192), min_length=1, description="d, with η ∝ α⁻²"
+    )
     dimension_n: int = Field(default=20, ge=1)
     tradeoffs: tuple[float, ...] = Field(default=(0.0, 0.5, 0.9, 0.99, 1.0), min_length=1, description="λ")
     tradeoff_n: int = Field(default=20, ge=1)
@@ -65,7 +69,9 @@ class SignalScaling(Spec):
     starts: int = Field(default=40, ge=1, description="seeds for T0")
     start_steps: int = Field(default=1000, ge=1)
     attacks: tuple[Literal["gta", "fgsm", "pgd"], ...] = Field(default=("gta", "fgsm", "pgd"), min_length=1)
-    attack_radii: tuple[float, ...] = Field(default=(0.1, 1.0), min_length=1, description="shares of δ for FGSM and PGD in training")
+    attack_radii: tuple[float, ...] = Field(
+        default=(0.1, 1.0), min_length=1, description="shares of δ for FGSM and PGD in training"
+    )
     attack_n: int = Field(default=20, ge=1)
     attack_steps: int = Field(default=3000, ge=1)
 
@@ -188,7 +194,9 @@ def across_dimensions(spec: SignalScaling, folder: Folder) -> Rows:
         eta = spec.learning_rate * (unit / law.strength) ** 2
         cap = int(600 * spec.dimension_n * d / 1024) + 2000
         every = max(1, cap // 60)
-        one = spec.stages(law=law, n=spec.dimension_n, learning_rate=eta, steps=cap, every=every, compact=True)
+        one = spec.stages(
+            law=law, n=spec.dimension_n, learning_rate=eta, steps=cap, every=every, compact=True
+        )
         folder.conditions(law.check(one.setting), sweep="dimensions", d=d)
         done = train(one, folder.part("train", sweep="dimensions", d=d), _settled)
         # The order is one number for all seeds: it knows the setting alone.
@@ -232,7 +240,9 @@ def across_attacks(spec: SignalScaling, folder: Folder) -> Rows:
     return lines
 
 
-def _train_attacked(one: SignalStages, instance: Instance, folder: Folder, name: str, part: float) -> Recording[Weights]:
+def _train_attacked(
+    one: SignalStages, instance: Instance, folder: Folder, name: str, part: float
+) -> Recording[Weights]:
     law, x, y = one.law, instance.train.x, instance.train.y
     ascent = steepest_ball(part * law.radius, 1 if name == "fgsm" else 5)
     given = transferred(x, y, law) if name == "gta" else ascent
@@ -245,7 +255,9 @@ def _train_attacked(one: SignalStages, instance: Instance, folder: Folder, name:
         return {Training.signal: signal, Training.V_median: memory.median(-1).values}
 
     keep, runs = folder.part("train", sweep="attacks", attack=name, share=part), by_seed(one.seeds)
-    return trajectory(step, Weights(instance.w), one.steps, observe, max(1, one.steps // 30), runs=runs, keep=keep)
+    return trajectory(
+        step, Weights(instance.w), one.steps, observe, max(1, one.steps // 30), runs=runs, keep=keep
+    )
 
 
 def _attack_rows(
@@ -289,7 +301,10 @@ def _accuracies(case: Case, law: SignalLaw, radii: tuple[float, ...], rng: torch
 def _means(lines: Rows, key: str, values: tuple[float, ...], columns: tuple[str, ...]) -> Json:
     """For each value of a swept column the means of others over the seeds."""
     chosen = {value: [line for line in lines if line[key] == value] for value in values}
-    return {str(value): {column: sum(line[column] for line in mine) / len(mine) for column in columns} for value, mine in chosen.items()}
+    return {
+        str(value): {column: sum(line[column] for line in mine) / len(mine) for column in columns}
+        for value, mine in chosen.items()
+    }
 
 
 def run_scaling(spec: SignalScaling, folder: Folder) -> Json:
@@ -306,7 +321,9 @@ def run_scaling(spec: SignalScaling, folder: Folder) -> Json:
         "tradeoffs": _means(tradeoffs, TradeoffSweep.tradeoff, spec.tradeoffs, (*ACCURACIES, Outcome.signal)),
         "dimensions": _means(dimensions, DimensionSweep.d, spec.dimensions, (*ACCURACIES, *late)),
         "attacks": attacks,
-        "starts_within_a_step_or_a_tenth": sum(close(line[StartSweep.T0], line[StartSweep.T0_predicted]) for line in starts),
+        "starts_within_a_step_or_a_tenth": sum(
+            close(line[StartSweep.T0], line[StartSweep.T0_predicted]) for line in starts
+        ),
         "starts": len(starts),
     }
 
@@ -320,7 +337,8 @@ EXPERIMENTS = (
     Experiment(
         name="signal-scaling",
         paper="cgro",
-        shows="CGRO §4: N across the critical N*, the trade-off λ, growing d, and FGSM or PGD in place of the attack (A)",
+        shows="CGRO §4: N across the critical N*, the trade-off λ, growing d, and FGSM or PGD in place of "
+        "the attack (A)",
         spec=SignalScaling,
         run=run_scaling,
         revision=2,

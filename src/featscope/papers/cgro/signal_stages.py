@@ -56,15 +56,21 @@ class SignalStages(Spec):
     steps: int = Field(default=15000, ge=1, description="T")
     every: int = Field(default=100, ge=1)
     test: int = Field(default=2000, ge=1, description="fresh points")
-    compact: bool = Field(default=False, description="train the isometric copy in law, n(P−1)+m+1 coordinates")
-    noise_ball: float = Field(default=0.1, ge=0, description="ℓ2 radius on the noise patches around the attacked point")
+    compact: bool = Field(
+        default=False, description="train the isometric copy in law, n(P−1)+m+1 coordinates"
+    )
+    noise_ball: float = Field(
+        default=0.1, ge=0, description="ℓ2 radius on the noise patches around the attacked point"
+    )
     radii: tuple[float, ...] = Field(
         default=(0.01, 0.02, 0.04, 0.06, 0.1, 0.2, 0.5, 1.0),
         min_length=1,
         description="shares of δ for `ball`",
     )
     restarts: int = Field(default=3, ge=1)
-    verify_steps: int = Field(default=12000, ge=0, description="steps of full descent compared with the recursion, first seed")
+    verify_steps: int = Field(
+        default=12000, ge=0, description="steps of full descent compared with the recursion, first seed"
+    )
 
     @property
     def start_scale(self) -> float:
@@ -332,8 +338,12 @@ def train(
     observe = observer(spec, kernel, Fresh(spec, instance, kernel))
     step, start = recursion_step(kernel, spec.objective), kernel.start(spec.n)
     if opening is not None:
-        trajectory(step, start, min(spec.every, spec.steps), observe, 1, runs=by_seed(spec.seeds), keep=opening)
-    done = trajectory(step, start, spec.steps, observe, spec.every, runs=by_seed(spec.seeds), keep=keep, stop=stop)
+        trajectory(
+            step, start, min(spec.every, spec.steps), observe, 1, runs=by_seed(spec.seeds), keep=opening
+        )
+    done = trajectory(
+        step, start, spec.steps, observe, spec.every, runs=by_seed(spec.seeds), keep=keep, stop=stop
+    )
     done.healthy("the recursions", "lower learning_rate")
     end = done.rows[-1][Training.step]
     return Trained(instance, kernel, [row for row in done.rows if row[Training.step] == end], done.state)
@@ -354,7 +364,9 @@ def run_stages(spec: SignalStages, folder: Folder) -> Json:
         "alpha3_U": _mean(last, Training.signal),
         "alpha3_U_each": [row[Training.signal] for row in last],
     }
-    summary |= {key: [row[key] for row in found] for key in Stages.all() if key not in (Stages.seed, Stages.T1_order)}
+    summary |= {
+        key: [row[key] for row in found] for key in Stages.all() if key not in (Stages.seed, Stages.T1_order)
+    }
     summary["T1_order"] = found[0][Stages.T1_order]
     spread = (Training.V_min, Training.V_median, Training.V_max, Training.V_fresh_rms)
     summary |= {key: [row[key] for row in last] for key in spread}
@@ -369,7 +381,8 @@ EXPERIMENTS = (
     Experiment(
         name="signal-stages",
         paper="cgro",
-        shows="CGRO §4: signal first, plateau, then memorised noise; clean and robust-train fine, robust-test not, by reading",
+        shows="CGRO §4: signal first, plateau, then memorised noise; clean and robust-train fine, "
+        "robust-test not, by reading",
         spec=SignalStages,
         run=run_stages,
         revision=2,

@@ -1,8 +1,17 @@
-"""EP: Li, Jin, Zhong, Hopcroft and Wang, *Why Robust Generalization in Deep Learning is Difficult* (arXiv 2205.13863), and the talk."""
+"""EP: Li, Jin, Zhong, Hopcroft and Wang, *Why Robust Generalization in Deep Learning is Difficult* (arXiv
+2205.13863), and the talk."""
 
 from __future__ import annotations
 
-from featscope.papers.ep import built, claims_built, claims_separation, figures_built, figures_separation, image_separation, manifold
+from featscope.papers.ep import (
+    built,
+    claims_built,
+    claims_separation,
+    figures_built,
+    figures_separation,
+    image_separation,
+    manifold,
+)
 
 EXPERIMENTS = (*built.EXPERIMENTS, *manifold.EXPERIMENTS, *image_separation.EXPERIMENTS)
 CLAIMS = (*claims_built.CLAIMS, *claims_separation.CLAIMS)

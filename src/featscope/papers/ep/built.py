@@ -29,7 +29,9 @@ class BuiltMemorise(Spec):
     """EP's memorising network on random separated sets."""
 
     dtype: Literal["float64"] = "float64"
-    profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"dimensions": [8, 16, 32], "samples": [5, 10, 30], "seeds": [0]}}
+    profiles: ClassVar[Mapping[str, Overrides]] = {
+        "quick": {"dimensions": [8, 16, 32], "samples": [5, 10, 30], "seeds": [0]}
+    }
 
     dimensions: tuple[int, ...] = (8, 16, 32, 64)
     samples: tuple[int, ...] = (10, 30, 100)
@@ -105,7 +107,10 @@ class RobustClassifier(Columns):
 def _lipschitz(spec: BuiltFstar, a: Tensor, b: Tensor, rng: torch.Generator) -> tuple[float, float]:
     """The largest slope over near and far pairs, and the largest local bound 2/(d_A + d_B), in ℓ∞."""
     x = torch.rand(spec.pairs, a.shape[1], generator=rng, dtype=torch.float64)
-    halfway = a[torch.randint(len(a), (spec.pairs,), generator=rng)] + b[torch.randint(len(b), (spec.pairs,), generator=rng)]
+    halfway = (
+        a[torch.randint(len(a), (spec.pairs,), generator=rng)]
+        + b[torch.randint(len(b), (spec.pairs,), generator=rng)]
+    )
     x[: spec.pairs // 2] = 0.5 * halfway[: spec.pairs // 2]
     size = 10 ** (-4 * torch.rand(spec.pairs, 1, generator=rng, dtype=torch.float64))
     step = size * (2 * torch.rand(x.shape, generator=rng, dtype=torch.float64) - 1)
@@ -164,7 +169,9 @@ def _worst_on_balls(grid: GridClassifier, rng: torch.Generator) -> float:
     """The least y·f* found on the δ-balls: towards the nearest opposite point, and at random corners."""
     x, y, a, b = grid.x, grid.y, grid.a, grid.b
     other = [
-        a[torch.cdist(p[None], a, p=math.inf).argmin()] if s < 0 else b[torch.cdist(p[None], b, p=math.inf).argmin()]
+        a[torch.cdist(p[None], a, p=math.inf).argmin()]
+        if s < 0
+        else b[torch.cdist(p[None], b, p=math.inf).argmin()]
         for p, s in zip(x, y, strict=True)
     ]
     towards = (torch.stack(other) - x).clamp(-grid.delta, grid.delta)
@@ -176,7 +183,8 @@ EXPERIMENTS = (
     Experiment(
         name="built-memorise",
         paper="ep",
-        shows="EP: a network of order N·d parameters with certified zero robust training error on any separated set",
+        shows="EP: a network of order N·d parameters with certified zero robust training error on any "
+        "separated set",
         spec=BuiltMemorise,
         run=run_memorise,
         revision=2,
@@ -186,7 +194,8 @@ EXPERIMENTS = (
     Experiment(
         name="built-fstar",
         paper="ep",
-        shows="EP: the robust classifier f*, its Lipschitz constant, and its grid network whose size grows exponentially with d",
+        shows="EP: the robust classifier f*, its Lipschitz constant, and its grid network whose size grows "
+        "exponentially with d",
         spec=BuiltFstar,
         run=run_fstar,
         revision=2,

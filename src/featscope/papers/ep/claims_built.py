@@ -61,7 +61,9 @@ def grid(runs: Runs) -> Finding:
             "robust margin": exceeds(smallest(rows[c.slack]), 0.0),
             "error over bound": exactly(largest(rows[c.error] / rows[c.error_bound]), 1.0),
             "formula mismatches": exactly(float(stored.ne_missing(rows[c.formula]).sum()), 0.0),
-            "rate in d": reaches(slowest, floor, counts=seeds[0][c.parameters].to_list(), d=seeds[0][c.d].to_list()),
+            "rate in d": reaches(
+                slowest, floor, counts=seeds[0][c.parameters].to_list(), d=seeds[0][c.d].to_list()
+            ),
         }
     )
 
@@ -83,7 +85,9 @@ def on_manifold(runs: Runs) -> Finding:
     }
     for k in sorted(set(rows[c.k].to_list())):
         chosen = rows.filter(pl.col(c.k) == k)
-        parts[f"k={k}: growth in d"] = grows_at_most(chosen[c.d].to_list(), chosen[c.parameters].to_list(), 1.0)
+        parts[f"k={k}: growth in d"] = grows_at_most(
+            chosen[c.d].to_list(), chosen[c.parameters].to_list(), 1.0
+        )
     return every(parts, counts=_manifold_counts(rows))
 
 
@@ -130,10 +134,13 @@ CLAIMS = (
         "EP-f*",
         "ep",
         "EP, talk: robust classifier",
-        "f* is robust on 2ε-separated sets and ε⁻¹-Lipschitz; a ReLU network with exp(d) parameters follows it.",
+        "f* is robust on 2ε-separated sets and ε⁻¹-Lipschitz; a ReLU network with exp(d) parameters follows "
+        "it.",
         ("separation 2ε", "δ < ε"),
         (
-            Reading("exact", "f* itself: slopes over near and far pairs, values on the δ-balls", FSTAR, lipschitz),
+            Reading(
+                "exact", "f* itself: slopes over near and far pairs, values on the δ-balls", FSTAR, lipschitz
+            ),
             Reading("grid network", "exact interpolation on a grid: certificate, error, count", FSTAR, grid),
         ),
     ),
@@ -144,7 +151,9 @@ CLAIMS = (
         "Robust generalisation needs exp(Ω(d)) parameters already for a linearly separable law.",
         ("VC bound of Bartlett et al. 2019, Theorem 7",),
         (
-            Reading("count", "least number of parameters by VC counting on the packing", PACKING, exponential),
+            Reading(
+                "count", "least number of parameters by VC counting on the packing", PACKING, exponential
+            ),
             Reading(
                 "law",
                 "the packing is separated, linearly separable, and fragile for the linear classifier",
@@ -160,7 +169,9 @@ CLAIMS = (
         "On a k-dimensional manifold exp(O(k)) parameters suffice, and exp(Ω(k)) are needed.",
         ("the embedding is known", "its chart is linear"),
         (
-            Reading("built", "chart then grid: certificate, attack, counts over k and d", MANIFOLD, on_manifold),
+            Reading(
+                "built", "chart then grid: certificate, attack, counts over k and d", MANIFOLD, on_manifold
+            ),
             Reading("lower", "the packing's count with k in place of D", PACKING, manifold_lower),
         ),
     ),

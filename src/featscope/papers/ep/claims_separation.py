@@ -25,7 +25,10 @@ def _cells(run: Run, dataset: str) -> dict[str, float]:
     """Both separations, each recomputed from the pair that attains it; NaN if the pair proves nothing."""
     found = {}
     for pair, written in _read(run, dataset, Closest.separation).items():
-        left, right, labels = (run.tensor("closest", key, dataset=dataset, pair=pair).numpy() for key in ("left", "right", "labels"))
+        left, right, labels = (
+            run.tensor("closest", key, dataset=dataset, pair=pair).numpy()
+            for key in ("left", "right", "labels")
+        )
         again = pair_separation(left, right, labels)
         found[pair] = again if again is not None and abs(again - written) < RECOMPUTED else math.nan
     return found
@@ -71,7 +74,8 @@ def _readings(dataset: str, title: str) -> tuple[Reading, ...]:
     return (
         Reading(
             f"{dataset}-separated",
-            f"2ε ÷ the smallest ℓ∞ distance between {title} images of different labels is at most 1, so balls of radius ε do not meet",
+            f"2ε ÷ the smallest ℓ∞ distance between {title} images of different labels is at most 1, so "
+            "balls of radius ε do not meet",
             _SEPARATION,
             _separated(dataset, 2.0),
         ),

@@ -42,7 +42,9 @@ def fstar(run: Run) -> Figure:
     ax = axes[0, 0]
     mean = rows.group_by(c.d).agg(numeric().mean()).sort(c.d)
     ax.plot(mean[c.d], mean[c.parameters], color=NON_ROBUST, marker="o", label="grid network")
-    ax.plot(mean[c.d], mean[c.hats], color=GREY, linestyle=":", marker="s", markersize=3, label="(K+1)^d hats")
+    ax.plot(
+        mean[c.d], mean[c.hats], color=GREY, linestyle=":", marker="s", markersize=3, label="(K+1)^d hats"
+    )
     ax.set_yscale("log")
     ax.set_xticks(mean[c.d].to_list())
     finish(ax, "f* on a grid", "d", "parameters")

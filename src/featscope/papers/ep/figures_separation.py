@@ -21,9 +21,13 @@ def separation(run: Run) -> Figure:
     _bars(axes[0, 0], run)
     for color, name in zip(COLORS, ImageSeparation.of(run).datasets, strict=False):
         values = np.sort(run.part("nearest", dataset=name)[Nearest.nearest].to_numpy())
-        axes[0, 1].step(values, np.arange(1, len(values) + 1) / len(values), where="post", color=color, label=name)
+        axes[0, 1].step(
+            values, np.arange(1, len(values) + 1) / len(values), where="post", color=color, label=name
+        )
         rows = run.part("matching", dataset=name).sort(Matching.eps)
-        axes[0, 2].plot(rows[Matching.eps], rows[Matching.bound], color=color, marker="o", markersize=3, label=name)
+        axes[0, 2].plot(
+            rows[Matching.eps], rows[Matching.bound], color=color, marker="o", markersize=3, label=name
+        )
     axes[0, 1].set_xlim(0, 1.03)
     finish(axes[0, 1], "nearest training image of another label", "ℓ∞ distance", "share of test images")
     axes[0, 2].set_ylim(0.45, 1.03)

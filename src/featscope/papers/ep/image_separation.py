@@ -74,9 +74,13 @@ class ImageSeparation(Spec):
     }
 
     datasets: tuple[str, ...] = ("mnist", "cifar10")
-    train: int | None = Field(default=None, ge=10, description="training images, drawn by seed; all if not given")
+    train: int | None = Field(
+        default=None, ge=10, description="training images, drawn by seed; all if not given"
+    )
     test: int | None = Field(default=None, ge=10, description="test images, drawn by seed; all if not given")
-    queries: int = Field(default=100, ge=1, description="test images whose nearest training image of another label is measured")
+    queries: int = Field(
+        default=100, ge=1, description="test images whose nearest training image of another label is measured"
+    )
     matched: int = Field(default=1000, ge=10, description="test images among which pairs are matched")
     radii: tuple[float, ...] = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.425, 0.45, 0.475, 0.5)
     seeds: tuple[int, ...] = (0,)
@@ -141,7 +145,9 @@ def _nearest(spec: ImageSeparation, name: str) -> tuple[Rows, dict[str, Tensor]]
     picked = test.subset(min(spec.queries, len(test)), seed)
     queries = (test.pixels[picked.numpy()], test.labels[picked.numpy()])
     found = nearest(queries, (pixels, train.labels[index.numpy()]))
-    return [{Nearest.query: int(q), Nearest.nearest: int(d) / 255} for q, d in zip(picked, found, strict=True)], {}
+    return [
+        {Nearest.query: int(q), Nearest.nearest: int(d) / 255} for q, d in zip(picked, found, strict=True)
+    ], {}
 
 
 def _matching(spec: ImageSeparation, name: str) -> tuple[Rows, dict[str, Tensor]]:
@@ -194,7 +200,8 @@ EXPERIMENTS = (
     Experiment(
         name="image-separation",
         paper="ep",
-        shows="the talk's separation table, exact over whole data sets, and the bound it puts on any classifier",
+        shows="the talk's separation table, exact over whole data sets, and the bound it puts on any "
+        "classifier",
         spec=ImageSeparation,
         run=run,
         takes={"quick": "10 s", "cpu": "1 min", "paper": "not measured; needs SVHN in the data folder"},

@@ -156,7 +156,8 @@ EXPERIMENTS = (
     Experiment(
         name="manifold",
         paper="ep",
-        shows="EP: on a k-dimensional manifold the robust network grows with exp(k), not exp(d); the talk's table in numbers",
+        shows="EP: on a k-dimensional manifold the robust network grows with exp(k), not exp(d); the talk's "
+        "table in numbers",
         spec=Manifold,
         run=run_manifold,
         revision=2,

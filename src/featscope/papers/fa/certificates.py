@@ -30,7 +30,9 @@ class Verified(NamedTuple):
         without = np.isinf(self.upper)
         # Not by a difference alone: where no perturbation fools, ∞ − lower ≤ ∞ would pass for agreement.
         with np.errstate(invalid="ignore"):
-            return np.where(without, np.isinf(self.lower), np.abs(self.upper - self.lower) <= relative * self.upper)
+            return np.where(
+                without, np.isinf(self.lower), np.abs(self.upper - self.lower) <= relative * self.upper
+            )
 
 
 def network(w: Array, b: Array, a: Array, x: Array) -> Array:
@@ -51,7 +53,9 @@ def verify(w: Array, b: Array, a: Array, x: Array, y: Array, delta: Array, certi
         lower[i] = _lower(w, b, a, x[i], y[i], certificate[i])
         if not np.isfinite(delta[i]).all():
             continue
-        moved = [float(network(w, b, a, (x[i] + delta[i] * factor)[None])[0]) for factor in (1.0, 1 + LENGTHENED)]
+        moved = [
+            float(network(w, b, a, (x[i] + delta[i] * factor)[None])[0]) for factor in (1.0, 1 + LENGTHENED)
+        ]
         if (y[i] > 0 and min(moved) <= 0) or (y[i] < 0 and max(moved) > 0):
             upper[i] = np.linalg.norm(delta[i]) * (1 + LENGTHENED)
     return Verified(lower, upper)
@@ -60,7 +64,13 @@ def verify(w: Array, b: Array, a: Array, x: Array, y: Array, delta: Array, certi
 def _fits(w: Array, b: Array, a: Array, x: Array, y: Array, delta: Array, certificate: Array) -> None:
     """Refuse arrays that do not belong together, numbers that are none, and labels other than ±1."""
     most = max(int((a > 0).sum()), int((a < 0).sum())) if a.ndim == 1 else -1
-    fits = w.ndim == 2 and b.shape == a.shape == w.shape[:1] and x.ndim == 2 and x.shape[1] == w.shape[1] and delta.shape == x.shape
+    fits = (
+        w.ndim == 2
+        and b.shape == a.shape == w.shape[:1]
+        and x.ndim == 2
+        and x.shape[1] == w.shape[1]
+        and delta.shape == x.shape
+    )
     fits = fits and y.shape == x.shape[:1] and certificate.shape == (len(y), 2**most, most)
     shapes = ", ".join(str(t.shape) for t in (w, b, a, x, y, delta, certificate))
     require(
@@ -70,7 +80,9 @@ def _fits(w: Array, b: Array, a: Array, x: Array, y: Array, delta: Array, certif
         "run the experiment again",
     )
     finite = all(np.isfinite(t).all() for t in (w, b, a, x)) and not np.isnan(delta).any()
-    require(finite, "weights, points and perturbations must be numbers", "NaN or ∞", "run the experiment again")
+    require(
+        finite, "weights, points and perturbations must be numbers", "NaN or ∞", "run the experiment again"
+    )
     require(
         bool(np.isin(y, (-1, 1)).all()),
         "labels must be −1 or 1",

@@ -59,7 +59,9 @@ def _unlearned(rows: Rows, net: str) -> list[str]:
 
 def _not_clip(run: Run, literal: bool) -> list[str]:
     encoder = ImageEmbeddings.of(run).encoder
-    return [f"the encoder is {encoder}, the paper's is {CLIP.name}"] if literal and encoder != CLIP.name else []
+    return (
+        [f"the encoder is {encoder}, the paper's is {CLIP.name}"] if literal and encoder != CLIP.name else []
+    )
 
 
 def _uniform(net: str, kind: str, stage: str, literal: bool = False) -> Judge:
@@ -112,7 +114,9 @@ def _blocks(kind: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         rows = _rows(run, "correlation", kind=kind)
-        margins, below = ([row[key] for row in rows] for key in (Figure10.block_margin, Figure10.blocks_below))
+        margins, below = (
+            [row[key] for row in rows] for key in (Figure10.block_margin, Figure10.blocks_below)
+        )
         return scoped(_foreign_size(run), above(over_seeds(margins), 0.0, blocks_below=below))
 
     return judge
@@ -140,7 +144,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-F2cd",
         "Figure 2 (c, d)",
-        "On embeddings of CIFAR-10, 2-class labels make every neuron correlate with all features of its half, 10-class labels with one.",
+        "On embeddings of CIFAR-10, 2-class labels make every neuron correlate with all features of its "
+        "half, 10-class labels with one.",
         (
             "the encoder is CLIP ViT-B/32 (CLIP readings)",
             "the images have the encoder's side",
@@ -148,7 +153,9 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         one_run("2-class", _RATIO["binary"], EMBEDDINGS, _uniform("binary", "raw", "paper")),
         one_run("10-class", _RATIO["fine"], EMBEDDINGS, _uniform("fine", "raw", "paper")),
-        one_run("10-class (centred)", _RATIO["fine"] + _CENTRED, EMBEDDINGS, _uniform("fine", "centred", "paper")),
+        one_run(
+            "10-class (centred)", _RATIO["fine"] + _CENTRED, EMBEDDINGS, _uniform("fine", "centred", "paper")
+        ),
         one_run("2-class larger", _LARGER, EMBEDDINGS, _larger("raw", "paper")),
         one_run("2-class larger (centred)", _LARGER + _CENTRED, EMBEDDINGS, _larger("centred", "paper")),
         one_run("2-class (long)", _RATIO["binary"] + _LONG, EMBEDDINGS, _uniform("binary", "raw", "long")),
@@ -182,7 +189,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-F10",
         "Figure 10 (E.2)",
-        "Embeddings of images of one class correlate significantly more than those of different classes, which are nearly orthogonal.",
+        "Embeddings of images of one class correlate significantly more than those of different classes, "
+        "which are nearly orthogonal.",
         ("the encoder is CLIP ViT-B/32 (CLIP reading)", "the images have the encoder's side"),
         one_run(
             "higher",
@@ -215,6 +223,8 @@ CLAIMS: tuple[Claim, ...] = (
             EMBEDDINGS,
             _orthogonal("centred", Figure10.cross_size),
         ),
-        one_run("higher (CLIP)", "as `higher`, the paper's encoder", EMBEDDINGS, _higher("raw", literal=True)),
+        one_run(
+            "higher (CLIP)", "as `higher`, the paper's encoder", EMBEDDINGS, _higher("raw", literal=True)
+        ),
     ),
 )

@@ -65,7 +65,9 @@ def _ordering(runs: Runs) -> Finding:
     run = runs["run"]
     found = curves(run)
     below = largest(found[Curve.binary_exact] - found[Curve.fine_certified])
-    proofs = [certified(run, "radii", seed=seed) for seed in run.part("radii")[PointRadii.seed].unique().sort()]
+    proofs = [
+        certified(run, "radii", seed=seed) for seed in run.part("radii")[PointRadii.seed].unique().sort()
+    ]
     return exactly(below, 0.0, half_radii=_halves(run), proofs=proofs)
 
 
@@ -84,7 +86,9 @@ def _published(net: str, ours: Column) -> Judge:
         right = "ours lies right of the published curve, which no attack on this network can reach: "
         note = right + "it is below the exact (certified) one"
         far = shift > FIGURE_3_LEFT_PRECISION
-        return exactly(abs(shift), FIGURE_3_LEFT_PRECISION, shift=shift, half_radii=found, note=note if far else "")
+        return exactly(
+            abs(shift), FIGURE_3_LEFT_PRECISION, shift=shift, half_radii=found, note=note if far else ""
+        )
 
     return judge
 
@@ -125,7 +129,11 @@ def _sweep(name: str, wanted: dict[int, bool]) -> Judge:
         run = runs["run"]
         rows, values = run.part("table", sweep=name), [at for at, _, _ in sweeps(AblationSpec.of(run))[name]]
         maps = [rows.filter(pl.col(SweptHeatMap.at) == at) for at in values]
-        ratios = {(i, seed): _ratio(found.filter(pl.col(SweptHeatMap.seed) == seed)) for i, found in enumerate(maps) for seed in seeds(run)}
+        ratios = {
+            (i, seed): _ratio(found.filter(pl.col(SweptHeatMap.seed) == seed))
+            for i, found in enumerate(maps)
+            for seed in seeds(run)
+        }
         shown = [
             {
                 "value": at,
@@ -135,7 +143,9 @@ def _sweep(name: str, wanted: dict[int, bool]) -> Judge:
             for i, at in enumerate(values)
         ]
         # One number a seed: the ratio that is closest to, or deepest on, the wrong side of CONSTANT.
-        excess = [largest(_excess(ratios[i, seed], present) for i, present in wanted.items()) for seed in seeds(run)]
+        excess = [
+            largest(_excess(ratios[i, seed], present) for i, present in wanted.items()) for seed in seeds(run)
+        ]
         rule = f"averaging is uniform where the ratio is at least {CONSTANT:g}"
         return at_most(over_seeds(excess), 0.0, sweep=shown, rule=rule)
 
@@ -157,7 +167,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-F2",
         "Figure 2 (a, b)",
-        "Trained with 2-class labels every neuron correlates with all features of its class; with 10-class labels with one.",
+        "Trained with 2-class labels every neuron correlates with all features of its class; with 10-class "
+        "labels with one.",
         (),
         one_run("2-class", "least same-class ÷ largest cross-class cosine", FIG2, _uniform("binary")),
         one_run("10-class", "least diagonal ÷ largest off-diagonal cosine", FIG2, _uniform("fine")),
@@ -187,7 +198,9 @@ CLAIMS: tuple[Claim, ...] = (
             _attack_gap,
         ),
     ),
-    _ablation("FA-F5", "Figure 5", "More training points do not mitigate feature averaging.", "points", EVERYWHERE),
+    _ablation(
+        "FA-F5", "Figure 5", "More training points do not mitigate feature averaging.", "points", EVERYWHERE
+    ),
     _ablation(
         "FA-F6",
         "Figure 6",
@@ -202,7 +215,9 @@ CLAIMS: tuple[Claim, ...] = (
         "init",
         {0: False, 1: True, 2: True},
     ),
-    _ablation("FA-F8", "Figure 8", "Averaging happens at signal-to-noise ratios 0.5, 1 and 2.", "snr", EVERYWHERE),
+    _ablation(
+        "FA-F8", "Figure 8", "Averaging happens at signal-to-noise ratios 0.5, 1 and 2.", "snr", EVERYWHERE
+    ),
     _ablation(
         "FA-F9",
         "Figure 9",

@@ -27,7 +27,11 @@ def _fine_scope(run: Run, dataset: str) -> list[str]:
     """Networks whose 2-class decision has not been learned."""
     found, level = curves(run, dataset), threshold(2)
     clean = {key: smallest(float(c[key][0]) for c in found) for key in (Curve.binary, Curve.fine_readout)}
-    return [f"clean accuracy ({key}) ≥ {level:.3g}: {value:.3f}" for key, value in clean.items() if not value >= level]
+    return [
+        f"clean accuracy ({key}) ≥ {level:.3g}: {value:.3f}"
+        for key, value in clean.items()
+        if not value >= level
+    ]
 
 
 def _area(dataset: str, pair: str) -> Judge:
@@ -35,7 +39,9 @@ def _area(dataset: str, pair: str) -> Judge:
 
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
-        areas = [area(c[Curve.radius].to_list(), (c[fine] - c[binary]).to_list()) for c in curves(run, dataset)]
+        areas = [
+            area(c[Curve.radius].to_list(), (c[fine] - c[binary]).to_list()) for c in curves(run, dataset)
+        ]
         note = "attacked accuracies: upper bounds, nothing is certified"
         return scoped(_fine_scope(run, dataset), above(mean_interval(areas), 0.0, by_seed=areas, note=note))
 
@@ -49,7 +55,9 @@ def _everywhere(dataset: str, pair: str) -> Judge:
         run = runs["run"]
         found = curves(run, dataset)
         radii = found[0][Curve.radius].to_list()
-        gaps = {f"{r:g}": [float(c[fine][i] - c[binary][i]) for c in found] for i, r in enumerate(radii) if r > 0}
+        gaps = {
+            f"{r:g}": [float(c[fine][i] - c[binary][i]) for c in found] for i, r in enumerate(radii) if r > 0
+        }
         parts = {radius: at_least(mean_interval(values), 0.0) for radius, values in gaps.items()}
         return scoped(_fine_scope(run, dataset), every(parts, by_seed=gaps))
 
@@ -63,7 +71,9 @@ def _searched(dataset: str) -> Judge:
         run = runs["run"]
         rows = run.part("check", dataset=dataset, seed=ImageFineLabels.of(run).seeds[0]).to_dicts()
         parts = {
-            f"{row[Check.net]} at {row[Check.radius]:g}": at_most(wilson(int(row[Check.fooled]), int(row[Check.images])), SMALL)
+            f"{row[Check.net]} at {row[Check.radius]:g}": at_most(
+                wilson(int(row[Check.fooled]), int(row[Check.images])), SMALL
+            )
             for row in rows
         }
         return scoped(_fine_scope(run, dataset), every(parts, rows=rows))
@@ -97,9 +107,7 @@ def _figure_readings(dataset: str) -> tuple[Reading, ...]:
         )
         for pair in ("own_loss", "readout", "worst")
     ]
-    text = (
-        f"{title}: APGD and Square fool at most {SMALL:g} more of the images than the curves' attacks, on either network at either radius"
-    )
+    text = f"{title}: APGD and Square fool at most {SMALL:g} more of the images than the curves' attacks, on either network at either radius"
     return (*areas, *radii, one_run(f"{dataset}-searched", text, need, _searched(dataset)))
 
 

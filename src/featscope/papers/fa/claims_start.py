@@ -130,7 +130,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-PA.6",
         "Proposition A.6",
-        "With probability 1 − δ seven properties hold: norms near √d, inner products small across clusters and near d inside them.",
+        "With probability 1 − δ seven properties hold: norms near √d, inner products small across clusters "
+        "and near d inside them.",
         A4,
         one_run("paper", "§6.1's values, property 6 for i ≠ j", START, _rate(SEVEN)),
         one_run("assumption", "d = k^10, n = k^7 at k = 3, property 6 for i ≠ j", START_DATA, _rate(SEVEN)),

@@ -167,7 +167,9 @@ def _talk_fine(runs: Runs) -> Finding:
     """λ_ii = Ω(1) and λ_ij = o(1) along d: the largest other coefficient against the least own one."""
     run = runs["run"]
     shown = (Swept.at, Swept.fine_lambda_min, Swept.fine_lambda_other, Swept.clean_fine)
-    return explained(falls(run, "talk", Swept.fine_other_share), rows=along(run, "talk").select(shown).to_dicts())
+    return explained(
+        falls(run, "talk", Swept.fine_other_share), rows=along(run, "talk").select(shown).to_dicts()
+    )
 
 
 def _talk_clean(key: Column) -> Judge:
@@ -218,7 +220,9 @@ def _biased_fragile(runs: Runs) -> Finding:
     # A network whose accuracy is unknown may classify well; polars takes NaN for larger than every number.
     good = rows.filter(pl.col(BiasedRow.clean) >= 1 - SMALL)
     if not good.height:
-        return Finding(Verdict.INCONCLUSIVE, None, SMALL, {"reason": "no biases of the grid classify well", "nets": 0})
+        return Finding(
+            Verdict.INCONCLUSIVE, None, SMALL, {"reason": "no biases of the grid classify well", "nets": 0}
+        )
     unit = math.sqrt(spec.law.d / spec.law.k)
     shown = {
         "nets": good.height,
@@ -233,7 +237,10 @@ def _decoupled(runs: Runs) -> Finding:
     """Robust accuracy of θ_dec at √d/3, exact; both classes' radii beside √d/2 and √(d/2)."""
     run = runs["run"]
     row, spec = run.part("built", net="decoupled").row(0, named=True), BuiltSpec.of(run)
-    shown = {key: row[key] / math.sqrt(spec.law.d) for key in (BuiltRow.min, BuiltRow.median_plus, BuiltRow.median_minus)}
+    shown = {
+        key: row[key] / math.sqrt(spec.law.d)
+        for key in (BuiltRow.min, BuiltRow.median_plus, BuiltRow.median_minus)
+    }
     proof = certified(run, "built", net="decoupled")
     wrong = counted(1 - row[BuiltRow.robust_third], spec.test_points)
     return at_most(wrong, SMALL, in_units_of_root_d=shown, proof=proof)
@@ -260,12 +267,16 @@ def _sweep(judge: Callable[[Run, str, str], Finding], sweep: str, key: Column) -
 def _assumption(key: Column, judge: Callable[[float, int], Finding], fine: bool) -> tuple[Reading, ...]:
     text = "d = k^10, n = k^7 at k = 3 (quick: 2), flow to T = 1/η (k-class: k^8/η)"
     found = _regime(key, judge, fine)
-    return one_run("assumption", text, SMALLER, found), one_run("assumption-large", LARGER_TEXT, LARGER, found)
+    return one_run("assumption", text, SMALLER, found), one_run(
+        "assumption-large", LARGER_TEXT, LARGER, found
+    )
 
 
 def _assumption_weights(net: str) -> tuple[Reading, ...]:
     text, found = "√d‖w − λΣμ/‖μ‖²‖ ÷ λ at the end of the flow", _deviation_regime(net)
-    return one_run("assumption", text, SMALLER, found), one_run("assumption-large", LARGER_TEXT, LARGER, found)
+    return one_run("assumption", text, SMALLER, found), one_run(
+        "assumption-large", LARGER_TEXT, LARGER, found
+    )
 
 
 def _item(label: str, *readings: Reading) -> tuple[Reading, ...]:
@@ -277,7 +288,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-T4.5",
         "Theorem 4.5",
-        "2-class training: clean accuracy near 1; weights λΣ_{J_s} μ_j/‖μ_j‖² up to o(d^−½); no robust accuracy at Ω(√(d/k)).",
+        "2-class training: clean accuracy near 1; weights λΣ_{J_s} μ_j/‖μ_j‖² up to o(d^−½); no robust "
+        "accuracy at Ω(√(d/k)).",
         A4,
         *_item(
             "clean",
@@ -340,7 +352,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "FA-T4.7",
         "Theorem 4.7",
-        "k-class training: clean accuracy near 1; weights λ μ_j/‖μ_j‖² up to o(d^−½); the read-out is robust at O(√d).",
+        "k-class training: clean accuracy near 1; weights λ μ_j/‖μ_j‖² up to o(d^−½); the read-out is robust "
+        "at O(√d).",
         A4,
         *_item(
             "clean",

@@ -68,7 +68,9 @@ def _proof(run: Run) -> Mapping[str, float]:
     return run.part("proof").row(0, named=True)
 
 
-def _proof_bounds(proof: Mapping[str, float], net: str, row: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+def _proof_bounds(
+    proof: Mapping[str, float], net: str, row: Mapping[str, float]
+) -> dict[str, tuple[float, float]]:
     """Items of Lemma B.7 (C.10) that a row can speak of: value and the proof's bound."""
     k, n, eta = proof[ProofNumbers.k], proof[ProofNumbers.n], proof[ProofNumbers.learning_rate]
     eps = proof[ProofNumbers.epsilon]
@@ -106,7 +108,9 @@ def _lemma(net: str) -> Judge:
         furthest, proof = _furthest(run, net), _proof(run)
         broken = [item for item, entry in furthest.items() if entry[0] > 0]
         excess = largest(entry[0] for entry in furthest.values())
-        found = exactly(excess, 0.0, items={item: entry[1:] for item, entry in furthest.items()}, broken=broken)
+        found = exactly(
+            excess, 0.0, items={item: entry[1:] for item, entry in furthest.items()}, broken=broken
+        )
         why = (
             f"ε = {proof[ProofNumbers.epsilon]:.2f} where the proof needs o(k^−2.5), and T₀ = exp(√k) = "
             f"{proof[ProofNumbers.most_steps]:.1f} steps with unit constants; "
@@ -205,7 +209,9 @@ N_TEXT = "along n at d = 10⁶, k = 10: o(1) as a fitted exponent"
 
 
 def _regimes(judge: Judge) -> tuple[Reading, ...]:
-    return one_run("assumption", SMALLER_TEXT, SMALLER, judge), one_run("assumption-large", LARGER_TEXT, LARGER, judge)
+    return one_run("assumption", SMALLER_TEXT, SMALLER, judge), one_run(
+        "assumption-large", LARGER_TEXT, LARGER, judge
+    )
 
 
 CLAIMS: tuple[Claim, ...] = (

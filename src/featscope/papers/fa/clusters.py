@@ -113,7 +113,9 @@ class ClusterSpec(Spec):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         n, k = self.training.n, self.law.k
-        require(n >= k, "the training set needs a point for each cluster", f"n={n}, k={k}", "raise n to k or more")
+        require(
+            n >= k, "the training set needs a point for each cluster", f"n={n}, k={k}", "raise n to k or more"
+        )
         vectors, room = n + 2 * self.training.m + k * self.training.h, self.law.d - k
         require(
             not self.training.compact or vectors <= room,
@@ -171,7 +173,9 @@ def right(score: Tensor, y: Tensor) -> float:
     return float((torch.where(score > 0, 1.0, -1.0).to(y) == y).double().mean())
 
 
-def train(spec: Spec, law: ClusterLaw, training: Training, seed: int, folder: Folder | None, every: int) -> Trained:
+def train(
+    spec: Spec, law: ClusterLaw, training: Training, seed: int, folder: Folder | None, every: int
+) -> Trained:
     """Train both networks on the same points; rows go to the parts `binary` and `fine` of the seed."""
     neurons, classes = 2 * training.m, law.k * training.h
     drawn = law.draw(training.n, neurons + classes, seed, compact=training.compact, dtype=spec.torch_dtype)

@@ -106,7 +106,9 @@ def _one(spec: AblationSpec, law: ClusterLaw, training: Training, part: Part, se
     width = drawn.features.shape[1]
     test = law.sample(spec.test_points, stream(seed, "data", "test"), width, spec.torch_dtype)
     clean = right(two_layer.forward(TwoLayer(done.state.w, done.state.b, a), test.x), test.y)
-    return HeatMap({**summarise_cosines(table, same), "clean_test": clean, "spread": float(table[same].std())}, table)
+    return HeatMap(
+        {**summarise_cosines(table, same), "clean_test": clean, "spread": float(table[same].std())}, table
+    )
 
 
 def run_ablations(spec: AblationSpec, folder: Folder) -> Json:
@@ -130,7 +132,9 @@ def run_ablations(spec: AblationSpec, folder: Folder) -> Json:
 Settled = tuple[dict[int, HeatMap], Json]
 
 
-def _settle(spec: AblationSpec, law: ClusterLaw, training: Training, folder: Folder, sweep: str, at: float) -> Settled:
+def _settle(
+    spec: AblationSpec, law: ClusterLaw, training: Training, folder: Folder, sweep: str, at: float
+) -> Settled:
     """One setting over its healthy seeds."""
 
     def measure(seed: int) -> tuple[int, HeatMap]:
@@ -149,7 +153,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-ablations",
         "fa",
-        "Figures 5 to 9: the heat map of the 2-class network as n, η, σ_w, the signal-to-noise ratio and the cosine vary",
+        "Figures 5 to 9: the heat map of the 2-class network as n, η, σ_w, the signal-to-noise ratio and the "
+        "cosine vary",
         AblationSpec,
         run_ablations,
         {"quick": "3 s", "cpu": "40 s", "paper": "6 min"},

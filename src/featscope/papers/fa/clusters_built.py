@@ -105,7 +105,9 @@ class FragilePoint(Columns):
     attacked = column("radius of PGD on the read-out")
 
 
-def _binary_row(net: TwoLayer, batch: ClusterBatch, law: ClusterLaw) -> tuple[dict[str, float], dict[str, Tensor]]:
+def _binary_row(
+    net: TwoLayer, batch: ClusterBatch, law: ClusterLaw
+) -> tuple[dict[str, float], dict[str, Tensor]]:
     """A network's row, and what proves the radii of its first points."""
     f = two_layer.forward(net, batch.x)
     exact = exact_radii(net, batch.x, batch.y)
@@ -247,7 +249,11 @@ def run_routes(spec: RoutesSpec, folder: Folder) -> Json:
 
 def _run(law: ClusterLaw, batch: ClusterBatch, training: Training, start: Descent, fine: bool) -> Descent:
     a = two_layer.output_weights(training.m)
-    step = fine_step(batch, training.h, training.learning_rate) if fine else binary_step(batch, a, training.learning_rate)
+    step = (
+        fine_step(batch, training.h, training.learning_rate)
+        if fine
+        else binary_step(batch, a, training.learning_rate)
+    )
     for t in range(training.steps):
         start = step(start, t)
     return start
@@ -279,7 +285,10 @@ def _routes(law: ClusterLaw, t: Training, seed: int) -> tuple[Rows, dict[str, Te
         turned = start._replace(w=t.init_weight * (w0[2 * t.m :] if fine else w0[: 2 * t.m]))
         there = _run(law, rotated, t, turned, fine)
         sums = torch.stack(
-            [found.noise[:, drawn.train.cluster == j] @ (1 / norms[drawn.train.cluster == j]) for j in range(law.k)],
+            [
+                found.noise[:, drawn.train.cluster == j] @ (1 / norms[drawn.train.cluster == j])
+                for j in range(law.k)
+            ],
             -1,
         )
         row |= {
@@ -300,7 +309,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-built",
         "fa",
-        "f_FA, θ_avg with any biases, θ_dec and the fragile multi-class network of Proposition 4.8: exact radii and explicit perturbations",
+        "f_FA, θ_avg with any biases, θ_dec and the fragile multi-class network of Proposition 4.8: exact "
+        "radii and explicit perturbations",
         BuiltSpec,
         run_built,
         {"quick": "2 s", "cpu": "6 s", "paper": "20 s"},
@@ -316,7 +326,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-routes",
         "fa",
-        "weight decomposition and coefficient updates against autograd descent; the rotated compact copy against the data",
+        "weight decomposition and coefficient updates against autograd descent; the rotated compact copy "
+        "against the data",
         RoutesSpec,
         run_routes,
         {"quick": "1 s", "cpu": "3 s", "paper": "30 s"},

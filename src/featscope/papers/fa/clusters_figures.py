@@ -79,7 +79,9 @@ class Attacks(Columns):
     """What tells how far a point is from the boundary, network by network."""
 
     binary_exact = column("2-class network, exact")
-    binary_own_loss = column("2-class network, PGD; its own loss and its margin have the same normalised gradient")
+    binary_own_loss = column(
+        "2-class network, PGD; its own loss and its margin have the same normalised gradient"
+    )
     fine_readout = column("k-class network, PGD on the read-out")
     fine_own_loss = column("k-class network, PGD on its own loss, every iterate counted and shortened")
     fine_own_loss_last = column("k-class network, PGD on its own loss, last iterate only")
@@ -116,7 +118,9 @@ class Fig3BySeed(Columns):
     median_own_loss = column("median radius of PGD on the own loss, k-class")
     median_own_loss_last = column("median radius of PGD on the own loss, last iterate only, k-class")
     median_certified = column("median certified radius, k-class")
-    certified_above_attacked = column("share of points whose certified radius is above an attacked one; must be 0")
+    certified_above_attacked = column(
+        "share of points whose certified radius is above an attacked one; must be 0"
+    )
 
 
 def tables(done: Trained) -> tuple[Tensor, Tensor]:
@@ -197,7 +201,9 @@ def attack_all(spec: Fig3Spec, done: Trained, batch: ClusterBatch) -> tuple[Radi
     own = pgd(own_loss_objective(net, signs, batch.y, batch.cluster), inner, rng)
     plain = MinimalPGD(spec.attack_steps, 1, spec.rounds, reach, last_only=True)
     last = plain(own_loss_objective(net, signs, batch.y, batch.cluster), inner, rng)
-    lower = certified_radii(net, signs, inner, batch.y, batch.cluster, torch.minimum(readout.radius, own.radius))
+    lower = certified_radii(
+        net, signs, inner, batch.y, batch.cluster, torch.minimum(readout.radius, own.radius)
+    )
     found = {
         "binary_exact": exact.lower,
         "binary_own_loss": binary.radius,
@@ -211,7 +217,9 @@ def attack_all(spec: Fig3Spec, done: Trained, batch: ClusterBatch) -> tuple[Radi
 
 def curve(found: dict[str, Tensor], at: Sequence[float]) -> list[dict[str, float]]:
     """For each value the shares of examples whose radii exceed it."""
-    return [{"radius": r} | {key: float((radii > r).double().mean()) for key, radii in found.items()} for r in at]
+    return [
+        {"radius": r} | {key: float((radii > r).double().mean()) for key, radii in found.items()} for r in at
+    ]
 
 
 def run_fig3(spec: Fig3Spec, folder: Folder) -> Json:
@@ -240,7 +248,9 @@ def run_fig3(spec: Fig3Spec, folder: Folder) -> Json:
         return {"seed": seed, **facts}
 
     facts, lost = each_healthy(spec.seeds, measure)
-    mean = {key: [sum(row[key] for row in rows) / len(rows) for rows in zip(*curves)] for key in Attacks.all()}
+    mean = {
+        key: [sum(row[key] for row in rows) / len(rows) for rows in zip(*curves)] for key in Attacks.all()
+    }
     return {
         "radii": list(spec.radii),
         "binary": {"exact": mean["binary_exact"], "own_loss": mean["binary_own_loss"]},
@@ -291,7 +301,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-fig2",
         "fa",
-        "Figure 2 (a, b): cosine of every feature with every neuron, trained with 2-class and with 10-class labels",
+        "Figure 2 (a, b): cosine of every feature with every neuron, trained with 2-class and with 10-class "
+        "labels",
         Fig2Spec,
         run_fig2,
         {"quick": "2 s", "cpu": "10 s", "paper": "10 s"},

@@ -64,7 +64,9 @@ class Stated(Columns):
     cross_bound = column("Δ, the bound of inner products across clusters")
 
 
-def initial(law: ClusterLaw, drawn: Draw, start: Descent, m: int, eta: float, scales: tuple[float, float]) -> list[Condition]:
+def initial(
+    law: ClusterLaw, drawn: Draw, start: Descent, m: int, eta: float, scales: tuple[float, float]
+) -> list[Condition]:
     """A.10, A.12, A.13 and A.14 on one draw."""
     d, k, n = law.d, law.k, drawn.train.x.shape[0]
     a = two_layer.output_weights(m, start.w.dtype)
@@ -95,11 +97,15 @@ def initial(law: ClusterLaw, drawn: Draw, start: Descent, m: int, eta: float, sc
             n / (3 * k * m * m),
         ),
         below("A.13", "|⟨w(0), x_i⟩ + b(0)| ≤ η√d/(nm)", float(z.abs().max()), eta * math.sqrt(d) / (n * m)),
-        below("A.14", "1/3 ≤ −ℓ' ≤ 2/3 at the start: |−ℓ' − 1/2| ≤ 1/6", float((slope - 0.5).abs().max()), 1 / 6),
+        below(
+            "A.14", "1/3 ≤ −ℓ' ≤ 2/3 at the start: |−ℓ' − 1/2| ≤ 1/6", float((slope - 0.5).abs().max()), 1 / 6
+        ),
     ]
 
 
-def first_step(law: ClusterLaw, drawn: Draw, binary: Descent, fine: Descent, m: int, h: int, eta: float) -> list[Condition]:
+def first_step(
+    law: ClusterLaw, drawn: Draw, binary: Descent, fine: Descent, m: int, h: int, eta: float
+) -> list[Condition]:
     """Lemmas B.1 and C.5: after one step every point activates all neurons of its class (of its cluster)."""
     train = drawn.train
     a = two_layer.output_weights(m, binary.w.dtype)
@@ -191,7 +197,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-properties",
         "fa",
-        "Propositions A.6 to A.14 and Lemmas B.1, C.5: failure rates over fresh training sets and initialisations",
+        "Propositions A.6 to A.14 and Lemmas B.1, C.5: failure rates over fresh training sets and "
+        "initialisations",
         PropertiesSpec,
         run_properties,
         {"quick": "2 s", "cpu": "20 s", "paper": "1 min"},

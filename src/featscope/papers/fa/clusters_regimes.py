@@ -84,7 +84,11 @@ class RegimeSpec(Spec):
         """n = k^7, m = |J₊| neurons a class (as m = k/2 in §6.1), η = d^−2."""
         n, m, d = self.k**7, self.law.plus, self.law.d
         eta = float(d) ** -2
-        scale = math.sqrt(eta * float(self.k) ** -5) if self.init == "literal" else eta / (6 * n * m * math.sqrt(d))
+        scale = (
+            math.sqrt(eta * float(self.k) ** -5)
+            if self.init == "literal"
+            else eta / (6 * n * m * math.sqrt(d))
+        )
         return Training(n=n, m=m, learning_rate=eta, init_weight=scale, init_bias=scale, compact=True)
 
 
@@ -189,7 +193,9 @@ def _flow(
         return {"time": float(state.time), "calls": float(state.calls), **seen}
 
     state = begin(start.w, start.b, start.c, 0.0, eta)
-    warm = trajectory(descend, state, WARM, observe, 1, keep=folder.part("start", net=net, seed=seed), clocks=CLOCKS)
+    warm = trajectory(
+        descend, state, WARM, observe, 1, keep=folder.part("start", net=net, seed=seed), clocks=CLOCKS
+    )
     step, part = flow_step(field, end, spec.tolerance), folder.part(net, seed=seed)
     state = warm.healthy(f"{net}, seed {seed}", "lower tolerance").state
     done = trajectory(step, state, 100_000, observe, spec.every, keep=part, stop=finished(end), clocks=CLOCKS)
@@ -269,7 +275,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-assumption",
         "fa",
-        "Assumption 4.3 run as printed (d = k^10, n = k^7, η = d^−2) in the small-step limit, on the compact copy",
+        "Assumption 4.3 run as printed (d = k^10, n = k^7, η = d^−2) in the small-step limit, on the compact "
+        "copy",
         RegimeSpec,
         run_regime,
         {"quick": "2 s", "cpu": "8 s (k=3)", "paper": "3 min, 4.3 GB (k=4)"},

@@ -132,7 +132,9 @@ def settings(spec: ScalingSpec) -> dict[str, list[tuple[float, ClusterLaw, Train
     def near(d: int, n: int, m: int = 5, boost: float = 1.0) -> Training:
         factor = BASE_D / d
         init = BASE_INIT * factor
-        return Training(n=n, m=m, learning_rate=BASE_ETA * factor * boost, init_weight=init, init_bias=init, compact=True)
+        return Training(
+            n=n, m=m, learning_rate=BASE_ETA * factor * boost, init_weight=init, init_bias=init, compact=True
+        )
 
     def talk(d: int) -> Training:
         return Training(
@@ -155,7 +157,9 @@ def settings(spec: ScalingSpec) -> dict[str, list[tuple[float, ClusterLaw, Train
     }
 
 
-def measure(spec: ScalingSpec, law: ClusterLaw, training: Training, seed: int) -> tuple[Rows, dict[str, Tensor]]:
+def measure(
+    spec: ScalingSpec, law: ClusterLaw, training: Training, seed: int
+) -> tuple[Rows, dict[str, Tensor]]:
     """Train both networks once and read off, as one row, what the theorems speak of."""
     done = train(spec, law, training, seed, None, training.steps)
     batch = done.test(spec.test_points)
@@ -170,7 +174,9 @@ def measure(spec: ScalingSpec, law: ClusterLaw, training: Training, seed: int) -
     clean = done.clean(batch)
     row = {key: float(binary[key]) for key in (*KEPT, "bias", "cosine_mean", "cosine_other_max")}
     row |= {f"fine_{key}": float(fine[key]) for key in (*KEPT, "cosine_mean", "cosine_other_max")}
-    above, found = sphere_gap(done.binary, law, row["lambda_mean"], done.drawn.features, stream(seed, "sphere"))
+    above, found = sphere_gap(
+        done.binary, law, row["lambda_mean"], done.drawn.features, stream(seed, "sphere")
+    )
     row |= {"sphere_bound": above, "sphere_found": found, "clean_binary": clean[0], "clean_fine": clean[1]}
     radii = _radii(law, exact.upper, attacked, lower)
     return [{"n": training.n, "k": law.k, "d": law.d, **row, **_derived(row), **radii}], {}
@@ -205,15 +211,22 @@ def _radii(law: ClusterLaw, exact: Tensor, attacked: Tensor, certified: Tensor) 
 
 def run_scaling(spec: ScalingSpec, folder: Folder) -> Json:
     """All sweeps; one row for each value and seed."""
-    return {sweep: [_settle(spec, folder, sweep, *setting) for setting in found] for sweep, found in settings(spec).items()}
+    return {
+        sweep: [_settle(spec, folder, sweep, *setting) for setting in found]
+        for sweep, found in settings(spec).items()
+    }
 
 
-def _settle(spec: ScalingSpec, folder: Folder, sweep: str, at: float, law: ClusterLaw, training: Training) -> Json:
+def _settle(
+    spec: ScalingSpec, folder: Folder, sweep: str, at: float, law: ClusterLaw, training: Training
+) -> Json:
     """Measure one setting with every seed; the means over seeds."""
     folder.conditions(law.check(training.hyper), sweep=sweep, at=at)
     rows: Rows = []
     for seed in spec.seeds:
-        rows += folder.once("setting", partial(measure, spec, law, training, seed), sweep=sweep, at=at, seed=seed).rows
+        rows += folder.once(
+            "setting", partial(measure, spec, law, training, seed), sweep=sweep, at=at, seed=seed
+        ).rows
     return {"value": at} | {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
 
 
@@ -221,7 +234,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-scaling",
         "fa",
-        "distance to the averaging solution, coefficient ratios and robust radii as functions of d (to 10⁹), n and k; the talk's setting",
+        "distance to the averaging solution, coefficient ratios and robust radii as functions of d (to 10⁹), "
+        "n and k; the talk's setting",
         ScalingSpec,
         run_scaling,
         {"quick": "6 s", "cpu": "60 s", "paper": "5 min"},

@@ -73,5 +73,8 @@ def attack_head(
         HeadRadii.attacked: best,
         HeadRadii.certified: certified_radii(small, signs, inner, y, own, best),
     }
-    rows: Rows = [{HeadRadii.point: i, **{key: min(float(value[i]) / unit, 2.0) for key, value in columns.items()}} for i in range(n)]
+    rows: Rows = [
+        {HeadRadii.point: i, **{key: min(float(value[i]) / unit, 2.0) for key, value in columns.items()}}
+        for i in range(n)
+    ]
     return rows, {"delta": torch.where(nearer, readout.delta, own_loss.delta) @ basis}

@@ -61,7 +61,9 @@ def _seeds(run: Run, part: str, **labels: Label) -> list[int]:
 
 def _mean_table(run: Run, name: str, **labels: Label) -> Any:
     """The mean over seeds of a heat map."""
-    tables = [run.tensor("table", name, **labels, seed=seed).numpy() for seed in _seeds(run, "table", **labels)]
+    tables = [
+        run.tensor("table", name, **labels, seed=seed).numpy() for seed in _seeds(run, "table", **labels)
+    ]
     return np.mean(tables, axis=0)
 
 
@@ -159,7 +161,9 @@ def assumption(run: Run) -> Figure:
     figure, axes = panels(1, 3, 4.0, 3.2)
     spec = RegimeSpec.of(run)
     seed = spec.seeds[0]
-    for ax, net, title in zip(axes[0], ("binary", "fine"), ("2-class network", "k-class network"), strict=False):
+    for ax, net, title in zip(
+        axes[0], ("binary", "fine"), ("2-class network", "k-class network"), strict=False
+    ):
         rows = run.part(net, seed=seed)
         time = rows[BinaryFlow.time].to_numpy()
         margins, own = (
@@ -174,7 +178,9 @@ def assumption(run: Run) -> Figure:
     for net, color, style in (("binary", NON_ROBUST, "-"), ("fine", ROBUST, "--")):
         parts = [run.part("start", net=net, seed=seed), run.part(net, seed=seed)]
         share = np.concatenate([part[Course.own_active].to_numpy() for part in parts])
-        axes[0][2].plot(range(len(share)), share, style, color=color, label=f"{'2' if net == 'binary' else 'k'}-class")
+        axes[0][2].plot(
+            range(len(share)), share, style, color=color, label=f"{'2' if net == 'binary' else 'k'}-class"
+        )
     finish(
         axes[0][2],
         "own neurons active (rows: steps 0, 1, 2, then flow)",
@@ -191,7 +197,9 @@ def built(run: Run) -> Figure:
     good = run.part("biased").filter(pl.col(BiasedRow.clean) >= 1 - SMALL)
     values = sorted(BuiltSpec.of(run).biases)
     table = np.full((len(values), len(values)), np.nan)
-    for plus, minus, radius in good.select(BiasedRow.plus, BiasedRow.minus, BiasedRow.over_root_dk).iter_rows():
+    for plus, minus, radius in good.select(
+        BiasedRow.plus, BiasedRow.minus, BiasedRow.over_root_dk
+    ).iter_rows():
         table[values.index(plus), values.index(minus)] = radius
     ax = axes[0][0]
     image = ax.imshow(table, cmap="viridis", vmin=0, vmax=2)

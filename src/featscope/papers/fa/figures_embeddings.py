@@ -24,7 +24,9 @@ def _heat_maps(run: Run, stage: str) -> Figure:
     for row, (kind, what) in zip(axes, KINDS.items(), strict=True):
         for ax, letter, (net, labels) in zip(row, "cd", NETS.items(), strict=True):
             seeds = ImageEmbeddings.of(run).seeds
-            tables = [run.tensor("table", "features", net=net, kind=kind, stage=stage, seed=seed) for seed in seeds]
+            tables = [
+                run.tensor("table", "features", net=net, kind=kind, stage=stage, seed=seed) for seed in seeds
+            ]
             table = np.mean([values.numpy() for values in tables], axis=0)
             image = heat_map(
                 ax,
@@ -79,7 +81,10 @@ def along(run: Run) -> Figure:
     spec = ImageEmbeddings.of(run)
     for row, (kind, what) in zip(axes, KINDS.items(), strict=True):
         for ax, (net, labels) in zip(row, NETS.items(), strict=True):
-            frames = [[run.part("head", net=net, kind=kind, stage=stage, seed=seed) for stage in STAGES] for seed in spec.seeds]
+            frames = [
+                [run.part("head", net=net, kind=kind, stage=stage, seed=seed) for stage in STAGES]
+                for seed in spec.seeds
+            ]
             # The long training begins where the other ends: its first row is there already.
             times = [*frames[0][0][HeadPath.time].to_list(), *frames[0][1][HeadPath.time].to_list()[1:]]
             for key, color, style, label in blocks:
@@ -91,8 +96,13 @@ def along(run: Run) -> Figure:
 
 
 def _radii(ax: Axes, run: Run, kind: str) -> None:
-    parts = {net: [run.part("radii", net=net, kind=kind, seed=seed) for seed in ImageEmbeddings.of(run).seeds] for net in NETS}
-    largest = max(float(np.max(part[HeadRadii.attacked].to_numpy())) for of_net in parts.values() for part in of_net)
+    parts = {
+        net: [run.part("radii", net=net, kind=kind, seed=seed) for seed in ImageEmbeddings.of(run).seeds]
+        for net in NETS
+    }
+    largest = max(
+        float(np.max(part[HeadRadii.attacked].to_numpy())) for of_net in parts.values() for part in of_net
+    )
     at = np.linspace(0, largest, 201)
     for net, color in (("binary", NON_ROBUST), ("fine", ROBUST)):
         for key, style in ((HeadRadii.attacked, "-"), (HeadRadii.certified, ":")):

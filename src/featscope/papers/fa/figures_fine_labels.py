@@ -35,7 +35,9 @@ def fine_labels(run: Run) -> Figure:
         frames = curves(run, name)
         radii = frames[0][Curve.radius].to_list()
         for column, color, style, label in lines:
-            curve_over_runs(ax, radii, [100 * f[column].to_numpy() for f in frames], color, label, linestyle=style)
+            curve_over_runs(
+                ax, radii, [100 * f[column].to_numpy() for f in frames], color, label, linestyle=style
+            )
         printed = FIGURE_3[name]
         for heights, color in ((printed.binary, NON_ROBUST), (printed.fine, ROBUST)):
             ax.plot(printed.radii, 100 * np.asarray(heights), "x", color=color, markersize=6)

@@ -59,7 +59,9 @@ class HeadTraining(Value):
     init_weight: float = Field(default=1e-5, gt=0)
     steps: int = Field(default=100, ge=1)
     long_steps: int = Field(default=1000, ge=1)
-    squared_norm: float = Field(default=6144.0, gt=0, description="mean ‖z‖² to which embeddings are scaled; §6.1's is 2d")
+    squared_norm: float = Field(
+        default=6144.0, gt=0, description="mean ‖z‖² to which embeddings are scaled; §6.1's is 2d"
+    )
     every: int = Field(default=20, ge=1)
 
 
@@ -82,7 +84,9 @@ class ImageEmbeddings(Spec):
 
     dataset: str = "cifar10"
     encoder: Literal["efficientnet-lite0", "clip-vit-b-32"] = "efficientnet-lite0"
-    side: int | None = Field(default=None, ge=32, description="side to which images are resized; the encoder's own if not given")
+    side: int | None = Field(
+        default=None, ge=32, description="side to which images are resized; the encoder's own if not given"
+    )
     train: int = Field(default=2000, ge=20, description="training images of each seed")
     test: int = Field(default=500, ge=10, description="test images of each seed")
     sample: int = Field(default=100, ge=2, description="images a class of Figure 10")
@@ -197,7 +201,9 @@ def half_signs(k: int, dtype: torch.dtype) -> Tensor:
     return torch.where(torch.arange(k) < k // 2, 1.0, -1.0).to(dtype)
 
 
-def make_task(train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], kind: Kind, k: int, squared_norm: float) -> Task:
+def make_task(
+    train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], kind: Kind, k: int, squared_norm: float
+) -> Task:
     """Centre by the training mean if asked.
 
     Scale both parts by the one number that gives the first this mean squared norm.
@@ -233,7 +239,9 @@ def learned(net: str, w: Tensor, task: Task) -> dict[str, float]:
     """Accuracies on training and test images."""
     k = len(task.signs)
     parts = {"train": task.train, "test": task.test}
-    return {f"{name}_{key}": v for name, part in parts.items() for key, v in accuracies(net, w, part, k).items()}
+    return {
+        f"{name}_{key}": v for name, part in parts.items() for key, v in accuracies(net, w, part, k).items()
+    }
 
 
 def table(task: Task, w: Tensor) -> Tensor:
@@ -272,7 +280,9 @@ def blocks(values: Tensor, signs: Tensor) -> dict[str, float]:
     }
 
 
-def train_head(spec: ImageEmbeddings, task: Task, net: str, kind: Kind, seed: int, folder: Folder) -> dict[str, Tensor]:
+def train_head(
+    spec: ImageEmbeddings, task: Task, net: str, kind: Kind, seed: int, folder: Folder
+) -> dict[str, Tensor]:
     """Weights after §6.1's steps and after the long training; rows along both."""
     heads, k = spec.heads, len(task.signs)
     rng = stream(seed, "init", net)
@@ -337,7 +347,9 @@ def correlation(task: Task, n: int) -> tuple[dict[str, float], Tensor, Tensor]:
     return numbers, matrix, means
 
 
-def embeddings(spec: ImageEmbeddings, encoder: Encoder, seed: int, folder: Folder) -> list[tuple[Tensor, Tensor]]:
+def embeddings(
+    spec: ImageEmbeddings, encoder: Encoder, seed: int, folder: Folder
+) -> list[tuple[Tensor, Tensor]]:
     """Training and test embeddings of one seed with their labels, from the data folder if they are there."""
     found = []
     wanted: dict[Split, int] = {"train": spec.train, "test": spec.test}
@@ -358,11 +370,16 @@ def heat_map(task: Task, net: str, w: Tensor) -> tuple[dict[str, float], dict[st
     tables = {"features": table(task, w), "images": image_table(task, w)}
     over_images = blocks(tables["images"], task.signs)
     row = blocks(tables["features"], task.signs) | dead(task, w) | learned(net, w, task)
-    row |= {f"images_{key}": over_images[key] for key in (HeatMap.own, HeatMap.half, HeatMap.other, HeatMap.same_gap)}
+    row |= {
+        f"images_{key}": over_images[key]
+        for key in (HeatMap.own, HeatMap.half, HeatMap.other, HeatMap.same_gap)
+    }
     return row, tables
 
 
-def run_seed(spec: ImageEmbeddings, seed: int, parts: Sequence[tuple[Tensor, Tensor]], folder: Folder) -> None:
+def run_seed(
+    spec: ImageEmbeddings, seed: int, parts: Sequence[tuple[Tensor, Tensor]], folder: Folder
+) -> None:
     """Figure 10, both heads, their heat maps and their radii for one seed, raw and centred."""
     k = len(dataset(spec.dataset).classes)
     for kind in KINDS:
@@ -418,7 +435,8 @@ def _heads(spec: ImageEmbeddings, folder: Folder) -> Json:
         for stage in STAGES:
             lines = {n: _rows(spec, folder, "table", net=n, kind=kind, stage=stage) for n in NETS}
             found[f"{kind}-{stage}"] = {
-                net: {key: by_seed([rows[0] for rows in of_net], key) for key in SHOWN} for net, of_net in lines.items()
+                net: {key: by_seed([rows[0] for rows in of_net], key) for key in SHOWN}
+                for net, of_net in lines.items()
             }
     return found
 
@@ -460,7 +478,8 @@ EXPERIMENTS = (
     Experiment(
         name="image-embeddings",
         paper="fa",
-        shows="Figures 2 (c, d) and 10: cosines of embeddings, and which features 2-class and 10-class heads learn on them",
+        shows="Figures 2 (c, d) and 10: cosines of embeddings, and which features 2-class and 10-class heads "
+        "learn on them",
         spec=ImageEmbeddings,
         run=run,
         takes={

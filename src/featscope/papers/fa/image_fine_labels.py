@@ -219,16 +219,22 @@ class ImageFineLabels(Spec):
     }
 
     datasets: tuple[DatasetName, ...] = ("mnist", "cifar10")
-    coarse: str = Field(default="halves", description="the 2-class labels: a grouping of the ten classes in two")
+    coarse: str = Field(
+        default="halves", description="the 2-class labels: a grouping of the ten classes in two"
+    )
     images: int = Field(
         default=300,
         ge=10,
         description="test images that are attacked, classes in equal numbers, the same for every seed",
     )
     steps: int = Field(default=20, ge=1, description="steps of PGD at each radius")
-    checked_images: int = Field(default=100, ge=1, description="images that APGD and Square look at again, first seed")
+    checked_images: int = Field(
+        default=100, ge=1, description="images that APGD and Square look at again, first seed"
+    )
     queries: int = Field(default=500, ge=1, description="queries of Square for each image")
-    mnist: FineTask = FineTask(network=ImageNetwork(), radii=tuple(r / 5 for r in range(11)), checked=(1.0, 1.6))
+    mnist: FineTask = FineTask(
+        network=ImageNetwork(), radii=tuple(r / 5 for r in range(11)), checked=(1.0, 1.6)
+    )
     cifar10: FineTask = FineTask(
         network=ImageNetwork(dataset="cifar10", train=5000, net=CIFAR_NET, training=CIFAR_STANDARD),
         radii=tuple(r / 10 for r in range(9)),
@@ -279,7 +285,9 @@ class Duel:
     @cached_property
     def fast(self) -> dict[str, nn.Module]:
         """Folded copies, on which perturbations are searched."""
-        return {name: fold(net, self.data.x).model for name, net in (("fine", self.fine), ("binary", self.binary))}
+        return {
+            name: fold(net, self.data.x).model for name, net in (("fine", self.fine), ("binary", self.binary))
+        }
 
     def readout(self, decision: Decision = "sum", fast: bool = False) -> ReadOut:
         """The 10-class network as a classifier of groups."""
@@ -289,7 +297,9 @@ class Duel:
         """Images within an ℓ2 radius, in [0, 1]."""
         return Threat("L2", radius, 3, bounds=(0.0, 1.0))
 
-    def fooled_at(self, model: Model, network: Model, chosen: Tensor, radii: Sequence[float], name: str) -> Tensor:
+    def fooled_at(
+        self, model: Model, network: Model, chosen: Tensor, radii: Sequence[float], name: str
+    ) -> Tensor:
         """The smallest radius at which each chosen image is fooled.
 
         What is found on a folded copy counts if the network itself is fooled by it.
@@ -325,7 +335,9 @@ class Duel:
         for label in sorted(set(self.data.y.tolist())):
             chosen = (self.data.y == label).nonzero()[:, 0]
             model = OwnLoss(self.readout(fast=True), label)
-            radius[chosen] = self.fooled_at(model, OwnLoss(self.readout(), label), chosen, radii, f"own/{label}")
+            radius[chosen] = self.fooled_at(
+                model, OwnLoss(self.readout(), label), chosen, radii, f"own/{label}"
+            )
         return radius
 
     def radii(self, radii: Sequence[float]) -> dict[str, Tensor]:
@@ -337,7 +349,9 @@ class Duel:
         }
         decisions: dict[str, Decision] = {"fine_readout": "sum", "fine_largest": "largest"}
         for key, decision in decisions.items():
-            found[key] = self.fooled_at(self.readout(decision, fast=True), self.readout(decision), everyone, radii, key)
+            found[key] = self.fooled_at(
+                self.readout(decision, fast=True), self.readout(decision), everyone, radii, key
+            )
         return found | {"fine_worst": torch.minimum(found["fine_own_loss"], found["fine_readout"])}
 
     def last(self, radius: float) -> dict[str, float]:
@@ -352,7 +366,9 @@ class Duel:
         for name, net in (("binary", self.binary), ("fine", self.fine)):
             for i, chosen in enumerate(torch.split(torch.arange(len(self.coarse)), 100)):
                 x = self.data.x[chosen]
-                moved = x + attack.perturb(self.fast[name], x, labels[name][chosen], 0.0, stream(self.seed, "last", name, i))
+                moved = x + attack.perturb(
+                    self.fast[name], x, labels[name][chosen], 0.0, stream(self.seed, "last", name, i)
+                )
                 with torch.no_grad():
                     outputs[name].append(net(moved))
         binary, fine = (torch.cat(outputs[name]) for name in labels)
@@ -384,7 +400,9 @@ class Duel:
                     Check.left_after_square: Square(queries),
                 }
                 threat, attacks = self.threat(radius), list(suite.values())
-                found = assess(model, self.data.x[left], self.coarse[left], threat, attacks, self.seed, fast=False)
+                found = assess(
+                    model, self.data.x[left], self.coarse[left], threat, attacks, self.seed, fast=False
+                )
                 judge = self.binary if name == "binary" else self.readout()
                 with torch.no_grad():
                     still = margin(judge(self.data.x[left] + found.evaluation.delta), self.coarse[left]) > 0
@@ -401,7 +419,9 @@ class Duel:
 
 def area(radii: Sequence[float], heights: Sequence[float]) -> float:
     """∫ of a curve over the radius, by trapezia."""
-    return float(torch.trapezoid(torch.tensor(heights, dtype=torch.float64), torch.tensor(radii, dtype=torch.float64)))
+    return float(
+        torch.trapezoid(torch.tensor(heights, dtype=torch.float64), torch.tensor(radii, dtype=torch.float64))
+    )
 
 
 def _duel(spec: ImageFineLabels, name: DatasetName, seed: int, folder: Folder) -> Duel:
@@ -428,13 +448,17 @@ def _points(duel: Duel, radii: Sequence[float]) -> tuple[Rows, dict[str, Tensor]
     return rows, found
 
 
-def _curve(duel: Duel, radii: Sequence[float], fallen: Mapping[str, Tensor]) -> tuple[Rows, dict[str, Tensor]]:
+def _curve(
+    duel: Duel, radii: Sequence[float], fallen: Mapping[str, Tensor]
+) -> tuple[Rows, dict[str, Tensor]]:
     """Shares of images that withstand each attack, over the radii."""
     shares = [{key: float((v > r).double().mean()) for key, v in fallen.items()} for r in radii]
     return [{Curve.radius: r, **share, **duel.last(r)} for r, share in zip(radii, shares, strict=True)], {}
 
 
-def _checks(spec: ImageFineLabels, duel: Duel, radii: Sequence[float], fallen: Mapping[str, Tensor]) -> tuple[Rows, dict[str, Tensor]]:
+def _checks(
+    spec: ImageFineLabels, duel: Duel, radii: Sequence[float], fallen: Mapping[str, Tensor]
+) -> tuple[Rows, dict[str, Tensor]]:
     """Stronger attacks at the checked radii."""
     return [row for r in radii for row in duel.check(r, fallen, spec.checked_images, spec.queries)], {}
 
@@ -457,7 +481,9 @@ def _summary(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> Json:
     by_seed = [{str(key): [row[key] for row in rows] for key in CURVES} for rows in saved]
 
     def mean(key: str) -> list[float]:
-        return [sum(values) / len(values) for values in zip(*(curves[key] for curves in by_seed), strict=True)]
+        return [
+            sum(values) / len(values) for values in zip(*(curves[key] for curves in by_seed), strict=True)
+        ]
 
     def areas(fine: str, binary: str) -> list[float]:
         gaps = [[f - b for f, b in zip(curves[fine], curves[binary], strict=True)] for curves in by_seed]
@@ -469,7 +495,10 @@ def _summary(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> Json:
         "radii": list(task.radii),
         "curves": {key: mean(key) for key in CURVES},
         "clean": {key: [curves[key][0] for curves in by_seed] for key in decisions},
-        "area": {reading: {**as_fact(mean_interval(values)), "by_seed": values} for reading, values in between.items()},
+        "area": {
+            reading: {**as_fact(mean_interval(values)), "by_seed": values}
+            for reading, values in between.items()
+        },
         "checks": folder.part("check", dataset=name, seed=spec.seeds[0]).read().rows,
         "data_sha256": data_hashes(name),
     }
@@ -507,7 +536,8 @@ COLUMNS = {"curve": Curve, "points": Point, "check": Check}
 EXPERIMENT = Experiment(
     name="image-fine-labels",
     paper="fa",
-    shows="FA Figure 3 (middle, right): robust accuracy against the ℓ2 radius, trained with 2-class and with 10-class labels",
+    shows="FA Figure 3 (middle, right): robust accuracy against the ℓ2 radius, trained with 2-class and with "
+    "10-class labels",
     spec=ImageFineLabels,
     run=run,
     takes={

@@ -26,7 +26,8 @@ FIGURE_3_LEFT_PRECISION = 1.0
 
 
 class ProofConstants(NamedTuple):
-    """Multiples of the proof's ε(k) that bound margin gaps, ratios of loss derivatives less one, and ratios of λ less one."""
+    """Multiples of the proof's ε(k) that bound margin gaps, ratios of loss derivatives less one, and ratios
+    of λ less one."""
 
     margin_gap: float
     slope_ratio: float

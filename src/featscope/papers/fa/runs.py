@@ -88,7 +88,9 @@ def _fit(run: Run, sweep: str, key: str, bound: float, judge: Callable[..., Find
         "at": means[Swept.at].to_list(),
     }
     if (numbers(rows[key]) <= 0).any():
-        return Finding(Verdict.FAILS, None, bound, {"reason": f"{key} is not positive along the sweep", **shown})
+        return Finding(
+            Verdict.FAILS, None, bound, {"reason": f"{key} is not positive along the sweep", **shown}
+        )
     return judge(fitted(rows[Swept.at].to_list(), rows[key].to_list()), bound, **shown)
 
 

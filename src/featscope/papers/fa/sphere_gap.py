@@ -11,7 +11,9 @@ from featscope.laws.clusters import ClusterLaw
 from featscope.nets.two_layer import TwoLayer, averaging, input_gradient, span
 
 
-def sphere_gap(net: TwoLayer, law: ClusterLaw, scale: float, features: Tensor, rng: torch.Generator) -> tuple[float, float]:
+def sphere_gap(
+    net: TwoLayer, law: ClusterLaw, scale: float, features: Tensor, rng: torch.Generator
+) -> tuple[float, float]:
     """Bounds of inf_C sup_{‖x‖=√d} |C f_FA(x) − f(x)|: above by the proof at C = λ/d, below by a search.
 
     Above: ReLU is 1-Lipschitz, so each neuron contributes at most |a_r| (√d ‖w_r − (λ/d) Σ_{J_s} μ‖ + |b_r|).

@@ -1,0 +1,159 @@
+"""What a finding shows beside its verdict is what was measured: each number by hand from the rows of the
+tables."""
+
+import math
+from typing import Any
+
+import pytest
+from judge_rows_cgro_built import (
+    DIMENSIONS,
+    RATE,
+    SEPARATION,
+    counted,
+    exponential,
+    networks,
+    packing,
+    stored,
+)
+from judge_rows_cgro_images import landscape
+from judge_rows_cgro_training import crosstalk, points, samples, stages, starts, sweep
+from judge_rows_ep import fstar, manifold, separation
+from judging import finding
+
+from featscope.claims.ledger import data_of, requests, select
+from featscope.claims.registry import claims
+from featscope.core.errors import BadInput
+from featscope.experiments.runner import ordered
+
+
+def shown(claim: str, name: str, runs: Any) -> dict[str, Any]:
+    return dict(finding(claim, name, runs).evidence)
+
+
+def test_evidence_of_training() -> None:
+    found = shown("CG-L4.2", "T0", starts((10, 10.0), (10, 4.0), (1, 5.0), (-1, None)))
+    assert (found["starts"], found["worst_ratio"], found["within_a_step_or_a_tenth"]) == (4, 5.0, 1)
+    assert shown("CG-L4.2", "T0", starts((-1, None)))["worst_ratio"] is None
+    assert shown("CG-L4.2", "recursion", stages(verify_steps=77))["steps"] == 77
+    for name in ("up to a logarithm", "until memorisation"):
+        assert shown("CG-L4.4", name, stages(crosstalk(1.0, 1.0, 1.0)))["unit"] == 8.0
+    found = shown("CG-T4.1", "N=poly", samples(0.5, 0.5, 0.5, critical=30.0))
+    assert (found["N"], found["critical_samples"], found["d"]) == (20, 30.0, 512)
+    assert "N=20 against N*=30" in shown("CG-T4.1", "N≪N*", samples(0.5, 0.5, 0.5, critical=30.0))["unmet"][0]
+    found = shown("CG-T4.1", "ball", stages(tensors=points(failing=30, wrong=10)))["certificate"]
+    assert found == {"points": 100, "failures": 30, "wrong_clean": 10, "largest_norm": 1.5, "radius": 1.5}
+    fit = shown("CG-T4.1", "scaling in d", sweep("dimensions", d=[1, 2, 4], signal=[1.0, 2.0, 4.0]))
+    assert (fit["exponent"], fit["predicted"]) == (pytest.approx(1.0), 0.0)
+
+
+def test_evidence_of_built_networks() -> None:
+    found = shown("CG-C", "built", networks(stored(4), stored(8, apart=0.25)))["parts"]
+    assert found["separation, re-verified"]["sets"] == 2
+    assert [c["least"] for c in found["separation, re-verified"]["certificate"]] == [SEPARATION, 0.25]
+    assert [c["separated"] for c in found["separation, re-verified"]["certificate"]] == [True, False]
+    assert found["clean test error"]["cases"] == 3
+    parts = shown("CG-T5.2", "counts", counted())["parts"]
+    assert {key: part["value"] for key, part in parts.items() if "growth" in key} == pytest.approx(
+        {f"{kind}: growth in {of}": 1.0 for kind in ("Linf", "L2-shared", "L2-each") for of in "ND"}
+    )
+    assert parts["formula mismatches"]["cases"] == 27
+    found = shown("CG-T5.3", "exp(Ω(D))", packing(exponential(RATE)))
+    assert (found["rate_of_packing"], found["delta"], found["mu"]) == (pytest.approx(math.log(3)), 0.2, 0.1)
+    assert found["needed"] == {str(float(d)): pytest.approx(7 * math.exp(RATE * d)) for d in DIMENSIONS}
+    found = shown("CG-T5.3", "Ω(exp(D))", packing(exponential(RATE)))
+    assert (found["rate"], found["at"], found["last"]) == pytest.approx((RATE, 32.0, 7 * math.exp(32 * RATE)))
+    assert (found["delta"], found["mu"]) == (0.2, 0.1)
+
+
+@pytest.mark.parametrize("data", ["mnist", "cifar10"])
+def test_evidence_of_landscapes(data: str) -> None:
+    pixels = 784 if data == "mnist" else 3072
+    eps = 0.1 if data == "mnist" else 8 / 255
+    found = shown("CG-E.1", f"{data}-printed", landscape(data, settings={"train": 1000}))
+    assert (found["N"], found["D"]) == (900, pixels)
+    assert found["rate"] == pytest.approx(900 ** (-1 / (pixels + 2)))
+    assert found["log10_N_that_halves_it"] == pytest.approx((pixels + 2) * math.log10(2))
+    assert found["log10_of_term_II_at_this_radius"] == pytest.approx(
+        -math.log10(30) - pixels / 2 * math.log10(eps)
+    )
+    assert found["accuracy"] == pytest.approx({"clean_test": 0.9, "robust_train": 0.9, "robust_test": 0.5})
+    small = shown(
+        "CG-E.1", f"{data}-printed", landscape(data, settings={"train": 50, "training__held_out": 0.001})
+    )
+    assert small["N"] == 49, "at least one image is held out"
+    found = shown(
+        "CG-F3", f"{data}-faster", landscape(data, test=([10.0, 20.0], [10.0, math.nan], [10.0, 30.0]))
+    )
+    assert (found["everywhere"], found["local"]) == ([2.0, None, 3.0], [0.5, 0.5, 0.5])
+    gaps = [2.0, 3.0, 4.0, 5.0, 101.0]
+    parts = shown(
+        "CG-F3", f"{data}-gap-follows", landscape(data, losses=gaps, test=[4.0, 3.0, 2.0, 1.0, 3.5])
+    )["parts"]
+    # Σ dx·dy = 73, Σ dx² = 7610, Σ dy² = 5.8; by rank −4/10
+    assert parts["pearson"]["seeds"] == pytest.approx([73 / math.sqrt(7610 * 5.8)] * 3)
+    assert parts["spearman"]["seeds"] == pytest.approx([-0.4] * 3)
+    assert parts["pearson"]["value"] == pytest.approx(73 / math.sqrt(7610 * 5.8))
+    assert shown("CG-F3", f"{data}-gap-follows", landscape(data))["epochs"] == 5
+    assert (
+        shown("CG-E.1", f"{data}-step", landscape(data, repaired=(0.0, 0.25, 0.1)))[
+            "largest_share_found_by_bisection"
+        ]
+        == 0.25
+    )
+    over = shown("CG-E.2", f"{data}-ball", landscape(data, ball=(1.0, 2.0, 6.0)))["constant_over_radii"]
+    assert list(over) == [f"{factor * eps:.4g}" for factor in (0.5, 1, 2, 3)]
+    assert over[f"{eps:.4g}"] == pytest.approx(1.0)
+    outside = finding("CG-F2", f"{data}-sharper", landscape(data, fit=(0.9, 0.29, 0.8)))
+    assert outside.evidence["unmet"] == ["robust training accuracy 0.290, needed 0.300"]
+
+
+def test_evidence_of_ep() -> None:
+    rate = shown("EP-f*", "grid network", fstar(at=0, parameters=449, formula=452))["parts"]["rate in d"]
+    assert (rate["counts"], rate["d"]) == ([112, 449, 1792], [2, 3, 4])
+    assert shown("EP-f*", "exact", fstar())["parts"]["slope · ε"]["cases"] == 6
+    counts = shown("EP-manifold", "built", manifold(needed=math.nan))["counts"]
+    assert counts[:2] == [
+        {"k": 2, "d": 16, "parameters": 960, "needed": 240.0},
+        {"k": 2, "d": 32, "parameters": 1920, "needed": None},
+    ]
+    found = shown("EP-table", "cells", manifold())
+    assert [line["train_lower"] for line in found["table"]] == [20.0] * 3
+    assert found["manifold"][0] == {"k": 2, "d": 16, "parameters": 960, "needed": 240.0}
+    found = shown("EP-sep", "mnist-separated", separation("mnist", 102, 51, 0.1))
+    assert (found["separation"], found["train_train"], found["test_train"], found["eps"]) == (
+        0.2,
+        0.4,
+        0.2,
+        0.1,
+    )
+    lost = shown("EP-sep", "mnist-table", separation("mnist", bad="test label"))
+    assert (lost["train_train"], lost["test_train"]) == (188 / 255, None)
+    outside = shown("EP-sep", "cifar10-far", separation("cifar10", whole=False))
+    assert outside["unmet"] == ["cifar10 was not searched as a whole"]
+
+
+# --- which claims are judged, and what they need
+
+
+def test_claims_are_chosen_by_name_by_paper_and_by_data() -> None:
+    assert [c.id for c in select(["EP-table", "CG-C"], None)] == ["EP-table", "CG-C"]
+    assert [c.id for c in select(["EP-table", "CG-C"], "cgro")] == ["CG-C"]
+    chosen = select([], "ep")
+    assert {c.paper for c in chosen} == {"ep"}
+    assert "EP-sep" not in {c.id for c in chosen}, "images only when asked for"
+    assert {c.paper for c in select([], None)} == {"at", "fa", "cgro", "ep"}
+    for ids, paper in ((["CG-X"], None), ([], "xy"), (["CG-C"], "ep")):
+        with pytest.raises(BadInput):
+            select(ids, paper)
+
+
+def test_the_data_that_a_claim_needs() -> None:
+    assert data_of(claims()["CG-C"]) == []
+    assert data_of(claims()["CG-F1"]) == ["mnist"]
+    assert data_of(claims()["CG-F3"]) == ["cifar10", "mnist"]
+
+
+def test_a_run_that_several_claims_read_is_needed_once() -> None:
+    readings = [reading for name in ("CG-T5.3", "EP-lower", "CG-C") for reading in claims()[name].readings]
+    nodes = ordered([wanted for reading in readings for wanted in requests(reading, "quick").values()])
+    assert [node.request.experiment.name for node in nodes.values()] == ["packing", "built-cgro"]

@@ -1,0 +1,48 @@
+"""Every judge can say yes and no, knows its bound, is not carried by good seeds over a bad one, and never
+takes NaN for a success."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+from judging import TABLES, Cannot, Case, Table, expect
+
+from featscope.claims.registry import claims
+
+for module in sorted(Path(__file__).parents[1].glob("papers/*/judge_rows_*.py")):
+    sys.path.insert(0, str(module.parent))
+    importlib.import_module(module.stem)
+
+READINGS = [(claim.id, reading.name) for claim in claims().values() for reading in claim.readings]
+FAILED = {"FAILS", "INCONCLUSIVE", "OUT_OF_SCOPE"}
+
+
+def test_every_reading_has_its_rows() -> None:
+    assert sorted(set(READINGS) - set(TABLES)) == []
+    assert sorted(set(TABLES) - set(READINGS)) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "name"), [pair for pair in READINGS if pair in TABLES], ids=lambda text: text
+)
+def test_judge(claim: str, name: str) -> None:
+    entry = TABLES[claim, name]()
+    if isinstance(entry, Cannot):
+        assert len(entry.reason) > 20
+        verdicts = {case.verdict for case in entry.cases}
+        assert not {"HOLDS", "FAILS"} <= verdicts, "it can say both: give it a table"
+        for case in entry.cases:
+            expect(claim, name, case)
+        return
+    assert isinstance(entry, Table)
+    assert entry.holds.verdict == "HOLDS"
+    assert entry.fails.verdict == "FAILS"
+    for kind in ("bad_seed", "nan"):
+        case = getattr(entry, kind)
+        assert isinstance(case, str) or case.verdict in FAILED, kind
+    for case in (entry.holds, entry.fails, entry.at_bound, entry.bad_seed, entry.nan, *entry.more):
+        if isinstance(case, Case):
+            expect(claim, name, case)
+        else:
+            assert len(case) > 20, "say why this kind of rows makes no sense"

@@ -1,0 +1,137 @@
+"""The run folder: found again, resumed, never half-written, and honest about damage."""
+
+import errno
+import json
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import torch
+
+from featscope.core import store as stores
+from featscope.core.errors import BadInput, FeatscopeError
+from featscope.core.store import Folder, Run, Silent, Store, digest, find_runs
+from featscope.experiments import spec as specs
+from featscope.experiments.spec import Experiment, Spec
+
+CALLS: list[str] = []
+
+
+class Toy(Spec):
+    profiles: ClassVar = {"quick": {"size": 2}}
+    aliases: ClassVar = {"n": "size"}
+    size: int = 3
+    eps: float = 0.5
+
+
+def toy(spec: Toy, folder: Folder) -> dict[str, object]:
+    CALLS.append("run")
+    folder.add(
+        "part",
+        [{"step": i, "value": float(i), "pair": [i, i + 1]} for i in range(spec.size)],
+        {"t": torch.arange(spec.size)},
+    )
+    return {"size": spec.size}
+
+
+TOY = Experiment("toy", "at", "a toy", Toy, toy, {"quick": "0 s"})
+
+
+def test_a_run_is_found_again_by_its_spec(tmp_path: Path) -> None:
+    CALLS.clear()
+    store = Store(tmp_path)
+    first = specs.run(TOY, specs.resolve(TOY, "cpu"), store)
+    again = specs.run(TOY, specs.resolve(TOY, "cpu", {"n": 3}), store)
+    assert first.path == again.path
+    assert CALLS == ["run"]
+    assert specs.run(TOY, specs.resolve(TOY, "quick"), store).path != first.path
+    specs.run(TOY, specs.resolve(TOY, "cpu"), store, force=True)
+    assert len(CALLS) == 3
+    assert first.summary == {"size": 3}
+    assert first.part("part")["pair"].to_list() == [[0, 1], [1, 2], [2, 3]]
+    assert torch.equal(first.tensors["part/t"], torch.arange(3))
+    assert first.manifest["radii"] == {"eps": "0.5"}
+    assert {"python", "packages", "seeds", "wall_seconds"} <= set(first.manifest)
+    assert [run.path for run in find_runs(tmp_path)] == sorted(
+        {first.path, store.place(specs.identity(TOY, specs.resolve(TOY, "quick")))}
+    )
+
+
+def test_a_new_revision_is_a_new_run(tmp_path: Path) -> None:
+    later = Experiment("toy", "at", "a toy", Toy, toy, {"quick": "0 s"}, revision=2)
+    a, b = (specs.run(e, specs.resolve(e, "cpu"), Store(tmp_path)) for e in (TOY, later))
+    assert a.path != b.path
+
+
+def test_a_failing_run_leaves_no_finished_folder_and_keeps_its_parts(tmp_path: Path) -> None:
+    def breaks(spec: Toy, folder: Folder) -> dict[str, object]:
+        if folder.part("first").load() is None:
+            folder.add("first", [{"a": 1}])
+            raise OSError(errno.ENOSPC, "no space left on device")
+        return {"kept": folder.part("first").load().rows[0]["a"]}  # type: ignore[union-attr]
+
+    plan = Experiment("breaks", "at", "x", Toy, breaks, {})
+    with pytest.raises(OSError, match="space"):
+        specs.run(plan, Toy(), Store(tmp_path))
+    assert find_runs(tmp_path) == []
+    assert specs.run(plan, Toy(), Store(tmp_path)).summary == {"kept": 1}
+
+
+def test_damage_is_a_one_line_error(tmp_path: Path) -> None:
+    run = specs.run(TOY, Toy(), Store(tmp_path))
+    (run.path / "rows.parquet").write_bytes(b"PAR1 garbage")
+    (run.path / "summary.json").write_text('{"size": ')
+    (run.path / "tensors.safetensors").write_bytes(b"\x00" * 20)
+    for read in (lambda r: r.rows, lambda r: r.summary, lambda r: r.tensors):
+        with pytest.raises(BadInput, match=f"delete the folder {run.path} and make the run again") as caught:
+            read(Run(run.path))
+        assert "\n" not in str(caught.value)
+
+
+def test_two_writers_do_not_meet(tmp_path: Path) -> None:
+    store, who = Store(tmp_path), specs.identity(TOY, Toy())
+    with (
+        store.write(who, Silent()),
+        pytest.raises(FeatscopeError, match="another process"),
+        store.write(who, Silent()),
+    ):
+        pass
+
+
+def test_a_crash_while_saving_keeps_the_previous_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = stores.Part(tmp_path, "p")
+    part.save(1, False, [{"a": 1}], {"t": torch.ones(2)})
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(stores, "to_safetensors", full)
+    with pytest.raises(OSError, match="full"):
+        part.save(2, False, [{"a": 1}, {"a": 2}], {"t": torch.zeros(2)})
+    monkeypatch.undo()
+    saved = part.load()
+    assert saved is not None
+    assert saved.step == 1
+    assert torch.equal(saved.tensors["t"], torch.ones(2))
+
+
+def test_digests_do_not_depend_on_the_order_of_keys() -> None:
+    assert digest({"a": 1, "b": [1, 2]}) == digest({"b": [1, 2], "a": 1})
+    assert digest({"a": 1}) != digest({"a": 2})
+    with pytest.raises(ValueError, match="JSON"):
+        digest({"a": float("nan")})
+
+
+def test_keys_can_be_short_letters_or_whole() -> None:
+    from featscope.experiments.registry import experiment
+
+    plan = experiment("patch-fig3")
+    spec = specs.resolve(plan, "quick", {"d": 50, "P": 8, "adversarial.learning_rate": 0.5})
+    assert (spec.law.d, spec.law.patches, spec.adversarial.learning_rate) == (50, 8, 0.5)
+    with pytest.raises(BadInput, match=r"standard.learning_rate or adversarial.learning_rate"):
+        specs.resolve(plan, "quick", {"learning_rate": 1})
+    with pytest.raises(BadInput, match="sigma_n"):
+        specs.resolve(plan, "quick", {"sigma_m": 1})
+    assert json.loads(spec.model_dump_json())["eps"] == 1.2

@@ -1,0 +1,249 @@
+"""image-features and image-inversion: every cell is what its rows say, roles rotate, and the judges can say
+yes and no."""
+
+from typing import Any
+
+import pytest
+import torch
+from image_runs import finished
+from image_task import task, trained
+from judging import made
+
+from experiments.test_columns import compare_with_declared
+from featscope.claims.claim import Verdict
+from featscope.core.errors import BadInput
+from featscope.core.store import Store
+from featscope.experiments.image_network import ImageNetwork
+from featscope.experiments.registry import experiment
+from featscope.experiments.run import Run, find_runs
+from featscope.experiments.spec import resolve
+from featscope.features.invert import Inverted
+from featscope.papers.at import claims_image_features as images
+from featscope.papers.at.claims_image_features import CLAIMS, at_the_end, late
+from featscope.papers.at.image_features import FEATURE, METHODS, SETS, differences, pairs, read_sets
+from featscope.report.figures import figures
+
+TINY: dict[str, Any] = {
+    "network.train": 50,
+    "network.test": 12,
+    "network.attacked": 0,
+    "network.net.width": 2,
+    "network.training.epochs": 1,
+    "network.training.batch_size": 8,
+    "network.training.select_steps": 2,
+    "adversarial.epochs": 2,
+    "adversarial.batch_size": 8,
+    "adversarial.select_steps": 2,
+    "inversion.steps": 3,
+    "images": 8,
+    "seeds": [0, 1, 2],
+}
+
+
+def test_each_network_serves_once_as_reference_and_once_as_fresh():
+    found = pairs((4, 7, 9))
+    assert found == [(4, 7), (7, 9), (9, 4)]
+    assert all(a != b for a, b in found)
+
+
+def test_settings_of_the_reference_networks_are_those_of_the_shared_ones():
+    """The hash of a network must be that of `image-network` itself, or it would be trained twice."""
+    for name in ("image-features", "image-inversion"):
+        spec = resolve(experiment(name), "cpu")
+        assert spec.network == ImageNetwork()
+        for profile in ("quick", "paper"):
+            resolve(experiment(name), profile)
+
+
+def test_bad_settings_are_refused():
+    features, inversion = experiment("image-features"), experiment("image-inversion")
+    for plan, change, words in (
+        (features, {"seeds": [0]}, "two seeds"),
+        (features, {"network.seeds": [3]}, "no effect"),
+        (features, {"adversarial.method": "standard"}, "not standard"),
+        (inversion, {"layers": ["poled"]}, "pooled"),
+        (inversion, {"starts": []}, "at least one"),
+        (inversion, {"widths": [4, 4]}, "once"),
+        (inversion, {"inversion.start": "black"}, "starts, layers"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            resolve(plan, "quick", change)
+
+
+@pytest.mark.usefixtures("small_mnist")
+def test_the_features_experiment_fills_the_table_from_shared_networks(tmp_path):
+    plan, store = experiment("image-features"), Store(tmp_path / "runs")
+    done = finished(plan, resolve(plan, "quick", {**TINY, "attacked": 6, "attack_steps": 2}), store)
+    compare_with_declared(done)
+    assert len([r for r in find_runs(store.root) if r.experiment == "image-network"]) == 6
+    for method, epochs in zip(METHODS, (1, 2), strict=True):
+        curves = [done.part("curve", method=method, seed=seed).sort("step") for seed in (0, 1, 2)]
+        assert [c["fresh"].to_list()[0] for c in curves] == [1, 2, 0]
+        assert all(c["step"].to_list() == list(range(epochs + 1)) for c in curves)
+        for name in SETS:
+            last = [c[FEATURE[name]].to_list()[-1] for c in curves]
+            assert done.summary["table"][method][f"feature_{name}"]["mean"] == pytest.approx(sum(last) / 3)
+            reads = [_read(done, seed, f"fresh-{method}", name)["accuracy"] for seed in (0, 1, 2)]
+            assert reads == last
+    assert done.summary["inversion"]["start"] == "noise"
+    for seed in (0, 1, 2):
+        for name in SETS:
+            images = done.tensor("invert", "x", set=name, seed=seed)
+            assert 0 <= float(images.min()) <= float(images.max()) <= 1
+            rows = done.part("invert", set=name, seed=seed).sort("step").to_dicts()
+            own = _read(done, seed, f"reference-{SETS[name]}", name)
+            assert own["error_mean"] == pytest.approx(rows[-1]["error_mean"], rel=1e-5)
+            assert own["start"] == "noise"
+    assert set(figures(done)) == {"features", "table", "reconstructions"}
+    for reading in CLAIMS[0].readings + CLAIMS[1].readings:
+        finding = reading.judge({"run": done, "tested": done})
+        assert finding.verdict is Verdict.OUT_OF_SCOPE
+        assert any("clean_test" in text for text in finding.evidence["unmet"])
+
+
+def _read(done: Run, seed: int, reader: str, name: str) -> dict[str, Any]:
+    return next(
+        r for r in done.part("read", seed=seed).to_dicts() if r["reader"] == reader and r["set"] == name
+    )
+
+
+@pytest.mark.usefixtures("small_mnist")
+def test_nothing_is_attacked_where_that_is_not_asked(tmp_path):
+    plan, store = experiment("image-features"), Store(tmp_path / "runs")
+    done = finished(plan, resolve(plan, "quick", {**TINY, "seeds": [0, 1], "attacked": 0}), store)
+    assert set(done.summary["table"]["adversarial"]) == {"clean_test", "feature_NR", "feature_R"}
+    assert "robust_test" not in done.part("tested", method="adversarial", seed=0).columns
+    assert set(figures(done)) == {"features", "table", "reconstructions"}
+
+
+@pytest.mark.usefixtures("small_mnist")
+def test_the_inversion_experiment_publishes_every_cell_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    plan, store = experiment("image-inversion"), Store(tmp_path / "runs")
+    spec = resolve(
+        plan,
+        "quick",
+        {
+            **TINY,
+            "seeds": [0, 1],
+            "widths": [2, 3],
+            "starts": ["noise", "image"],
+            "layers": ["pooled", "stem"],
+        },
+    )
+    made = []
+    real = experiment("image-inversion").run.__globals__["invert"]
+
+    def counted(*args, **options):
+        made.append(args)
+        if len(made) == 7:
+            raise KeyboardInterrupt
+        return real(*args, **options)
+
+    monkeypatch.setitem(plan.run.__globals__, "invert", counted)
+    with pytest.raises(KeyboardInterrupt):
+        finished(plan, spec, store)
+    done = finished(plan, spec, store)
+    compare_with_declared(done)
+    # 2 widths × 2 layers × 2 starts × 2 pairs × 2 sets, and the one that was cut
+    assert len(made) == 32 + 1
+    cells = done.summary["cells"]
+    assert len({(c["width"], c["layer"], c["start"], c["set"]) for c in cells}) == len(cells) == 16
+    for cell in cells:
+        rows = done.part("cell", **{key: cell[key] for key in ("width", "layer", "start")}).to_dicts()
+        for reader in ("own", "other", "fresh-standard", "fresh-adversarial"):
+            mine = [r["accuracy"] for r in rows if r["set"] == cell["set"] and r["reader"] == reader]
+            assert cell[reader]["mean"] == pytest.approx(sum(mine) / 2)
+    assert set(figures(done)) == {"cells", "starts"}
+
+
+def test_halves_by_error_make_up_the_whole():
+    net = trained()
+    x, y = task(31, 9)
+    wrong = y.clone()
+    wrong[:10] = (wrong[:10] + 1) % 4
+    error = torch.linspace(1, 0, 31)
+    provenance = {"start": "noise", "layer": "pooled", "steps": 1, "step_size": 0.1}
+    (row,) = read_sets({"own": net}, {"R": Inverted(x, wrong, error, provenance)})
+    assert row["accuracy"] == pytest.approx((15 * row["accuracy_near"] + 16 * row["accuracy_far"]) / 31)
+    assert row["accuracy_near"] == pytest.approx(1.0)
+    assert row["accuracy_far"] < 0.5
+
+
+def fake_run(
+    cells: dict[str, dict[str, list[float]]],
+    clean: float = 0.99,
+    robust: float = 0.94,
+    own: float = 0.98,
+    error: float = 0.05,
+) -> Run:
+    """A run made of rows alone: curves that end at given accuracies, networks as good as the printed ones."""
+    curve, tested, read = [], [], []
+    for seed in range(3):
+        for method in METHODS:
+            ends = {key: cells[method][key][seed] for key in FEATURE.values()}
+            for step in range(5):
+                place = {"method": method, "seed": seed, "step": step}
+                curve.append({**place, **{k: v if step > 2 else 0.1 for k, v in ends.items()}})
+            withstands = 0.0 if method == "standard" else robust
+            tested.append({"method": method, "seed": seed, "clean_test": clean, "robust_test": withstands})
+        for name, method in SETS.items():
+            of_set = {"set": name, "reader": f"reference-{method}", "accuracy": own, "error_mean": error}
+            read.append({"seed": seed, **of_set})
+    return made("image-features", {"curve": curve, "tested": tested, "read": read}, seeds=[0, 1, 2])
+
+
+def _cells(
+    std_nr: float, std_r: float, adv_nr: float, adv_r: float, spread: float = 0.01
+) -> dict[str, dict[str, list[float]]]:
+    def around(v: float) -> list[float]:
+        return [v - spread, v, v + spread]
+
+    return {
+        "standard": {"feature_NR": around(std_nr), "feature_R": around(std_r)},
+        "adversarial": {"feature_NR": around(adv_nr), "feature_R": around(adv_r)},
+    }
+
+
+def _verdicts(run: Run) -> dict[str, Verdict]:
+    return {
+        f"{c.id} {r.name}": r.judge({"run": run, "tested": run}).verdict
+        for c in CLAIMS
+        for r in c.readings
+        if r.needs["run"] == images.FEATURES
+    }
+
+
+def test_the_printed_table_holds_and_its_reverse_fails():
+    printed = fake_run(_cells(0.8811, 0.4461, 0.3949, 0.6919))
+    assert set(_verdicts(printed).values()) == {Verdict.HOLDS}
+    reverse = fake_run(_cells(0.07, 0.34, 0.07, 0.3))
+    assert set(_verdicts(reverse).values()) == {Verdict.FAILS}
+
+
+def test_a_wide_spread_of_differences_is_inconclusive():
+    cells = _cells(0.8811, 0.4461, 0.3949, 0.6919)
+    cells["standard"]["feature_NR"] = [0.3, 0.6, 0.99]
+    found = _verdicts(fake_run(cells))
+    assert found["AT-T1 standard-non-robust"] is Verdict.INCONCLUSIVE
+    assert found["AT-F4 standard-ordered"] is Verdict.INCONCLUSIVE
+    assert found["AT-T1 table"] is Verdict.INCONCLUSIVE
+    assert found["AT-T1 strengthened"] is Verdict.HOLDS
+
+
+@pytest.mark.parametrize("short", [{"clean": 0.85}, {"robust": 0.8}, {"own": 0.8}, {"error": 0.3}])
+def test_networks_or_sets_that_fall_short_are_out_of_scope_with_the_number(short):
+    run_ = fake_run(_cells(0.8811, 0.4461, 0.3949, 0.6919), **short)
+    assert set(_verdicts(run_).values()) == {Verdict.OUT_OF_SCOPE}
+    unmet = CLAIMS[0].readings[0].judge({"run": run_, "tested": run_}).evidence["unmet"]
+    assert any(f"{next(iter(short.values())):.3f}" in text for text in unmet)
+
+
+def test_curves_are_read_at_the_end_and_over_the_second_half():
+    assert at_the_end([0, 1, 2], [0.1, 0.5, 0.7]) == 0.7
+    assert late([0, 1, 2, 3, 4], [0, 0, 0, 0.5, 0.7]) == pytest.approx(0.6)
+    assert late([0, 1], [0.2, 0.9]) == 0.9
+
+
+def test_differences_are_positive_for_the_paper_s_statements():
+    found = differences(_cells(0.9, 0.4, 0.3, 0.7, 0.0))
+    assert [values[0] for values in found.values()] == pytest.approx([0.5, 0.6, 0.3])

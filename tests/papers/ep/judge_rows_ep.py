@@ -1,0 +1,316 @@
+"""Rows for EP's judges: `built-memorise`, `built-fstar`, `manifold`, `image-separation`. The packing's are
+with CGRO's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from judging import Case, Table, judged, made
+
+from featscope.experiments.run import Run
+
+NAN = math.nan
+
+
+def rows_with(rows: list[dict[str, Any]], at: int, **bad: Any) -> list[dict[str, Any]]:
+    """The rows, one of them with other numbers."""
+    return [{**row, **bad} if place == at else row for place, row in enumerate(rows)]
+
+
+# --- memorising networks
+
+
+def memorising(bad: dict[str, Any] | None = None, kind: str = "", change: Any = None) -> dict[str, Run]:
+    """10·N·D parameters; ``change(n, D)`` multiplies those of one kind, ``bad`` replaces numbers of the
+    network in the middle."""
+    rows = []
+    for name in ("Linf", "L2-shared"):
+        for size in (8, 16, 32):
+            for n in (5, 10, 20):
+                count = int(10 * n * size * (change(n, size) if name == kind else 1))
+                count = count * 1000 if (n, size) == (5, 8) else count
+                row = {
+                    "seed": 0,
+                    "D": size,
+                    "n": n,
+                    "kind": name,
+                    "levels": 5,
+                    "parameters": count,
+                    "slack": 0.9,
+                    "formula": count,
+                }
+                rows.append({**row, "lower_order": math.sqrt(n * size)})
+    return {"run": made("built-memorise", {"memorise": rows_with(rows, 10, **(bad or {}))})}
+
+
+@judged("EP-train", "built")
+def _training() -> Table:
+    twice = {(20, 32): 2}
+    return Table(
+        holds=Case(memorising(), "HOLDS", 0.9, 1e-6),
+        fails=Case(memorising({"slack": -0.5}), "FAILS", -0.5, 1e-6),
+        # 5·10·16 = 800 of the count: √(Nd) may be as large as it
+        at_bound=Case(memorising({"slack": 1e-6, "lower_order": 10.0 * 10 * 8}), "HOLDS", 1e-6, 1e-6),
+        bad_seed=Case(memorising({"formula": 1}), "FAILS", 1.0, 0.0),
+        nan=Case(memorising({"slack": NAN}), "FAILS", None, 1e-6),
+        more=(
+            Case(memorising({"slack": 0.9e-6}), "FAILS", 0.9e-6, 1e-6),
+            Case(memorising({"lower_order": 1000.0}), "FAILS", 1.25, 1.0),
+            Case(memorising({"lower_order": NAN}), "FAILS", None, 1.0),
+            Case(memorising({"formula": None}), "FAILS", 1.0, 0.0),
+            *(
+                Case(memorising(kind=kind, change=lambda n, size: twice.get((n, size), 1)), "FAILS", 2.0, 1.1)
+                for kind in ("Linf", "L2-shared")
+            ),
+            # The largest d alone is not enough: four times too much at d = 16 grows by 8 from 8 to 16.
+            *(
+                Case(
+                    memorising(kind=kind, change=lambda n, size: 4 if (n, size) == (20, 16) else 1),
+                    "FAILS",
+                    3.0,
+                    1.1,
+                )
+                for kind in ("Linf", "L2-shared")
+            ),
+            *(
+                Case(
+                    memorising(kind=kind, change=lambda n, size: 4 if (n, size) == (10, 32) else 1),
+                    "FAILS",
+                    3.0,
+                    1.1,
+                )
+                for kind in ("Linf", "L2-shared")
+            ),
+        ),
+    )
+
+
+# --- f* and its grid
+
+
+def fstar(at: int = 1, **bad: Any) -> dict[str, Run]:
+    """Two seeds in dimensions 2, 3, 4, in no order: four cells' corners a dimension, 7·4^d weights of which
+    three are zero."""
+    rows = []
+    for seed in (0, 1):
+        for d in (3, 2, 4):
+            full = 7 * 4**d
+            row = {
+                "seed": seed,
+                "d": d,
+                "cells": 3,
+                "hats": 4**d,
+                "parameters": full,
+                "formula": full + 3,
+                "zeros": 3,
+                "eps": 0.2,
+                "delta": 0.08,
+            }
+            row |= {"slope": 4.0, "local_slope": 4.5, "slope_bound": 5.0, "error": 0.1, "error_bound": 0.5}
+            rows.append({**row, "slack": 0.2, "f_star_on_balls": 0.7, "f_star_bound": 0.6})
+    return {"run": made("built-fstar", {"fstar": rows_with(rows, at, **bad)})}
+
+
+@judged("EP-f*", "exact")
+def _fstar() -> Table:
+    return Table(
+        holds=Case(fstar(), "HOLDS", 0.8, 1 + 1e-6),
+        fails=Case(fstar(slope=6.0), "FAILS", 1.2, 1 + 1e-6),
+        at_bound=Case(
+            fstar(
+                slope=1 + 1e-6, local_slope=1 + 1e-9, slope_bound=1.0, f_star_on_balls=0.0, f_star_bound=1e-9
+            ),
+            "HOLDS",
+        ),
+        bad_seed=Case(fstar(at=4, local_slope=5.5), "FAILS", 1.1, 1 + 1e-9),
+        nan=Case(fstar(slope=NAN), "FAILS", None, 1 + 1e-6),
+        more=(
+            Case(fstar(slope=5.0 + 2e-5), "FAILS", None, 1 + 1e-6),
+            Case(fstar(local_slope=5.0 + 2e-8), "FAILS", None, 1 + 1e-9),
+            Case(fstar(f_star_on_balls=0.5), "FAILS", 0.1, 1e-9),
+            Case(fstar(f_star_on_balls=NAN), "FAILS", None, 1e-9),
+            Case(fstar(local_slope=NAN), "FAILS", None, 1 + 1e-9),
+        ),
+    )
+
+
+@judged("EP-f*", "grid network")
+def _grid() -> Table:
+    four = math.log(4)
+    return Table(
+        holds=Case(fstar(), "HOLDS", 0.2, 0.0),
+        fails=Case(fstar(slack=-0.1), "FAILS", -0.1, 0.0),
+        # an error as large as its bound is within it; 4^d grows at exactly ln(cells + 1)
+        at_bound=Case(fstar(error=0.5, slack=1e-300), "HOLDS", 1e-300, 0.0),
+        bad_seed=Case(fstar(at=4, error=0.6), "FAILS", 1.2, 1.0),
+        nan=Case(fstar(slack=NAN), "FAILS", None, 0.0),
+        more=(
+            Case(fstar(slack=0.0), "FAILS", 0.0, 0.0),
+            Case(fstar(error=NAN), "FAILS", None, 1.0),
+            Case(fstar(zeros=4), "FAILS", 1.0, 0.0),
+            # The coarsest grid sets the rate.
+            Case(fstar(cells=9), "HOLDS", 0.2, 0.0),
+            Case(fstar(formula=None), "FAILS", 1.0, 0.0),
+            # d = 3 half as large: from 2 to 3 the count only doubles; in either seed
+            *(
+                Case(fstar(at=at, parameters=7 * 32, formula=7 * 32 + 3), "FAILS", math.log(2), four)
+                for at in (0, 3)
+            ),
+            Case(fstar(at=5, parameters=7 * 255, formula=7 * 255 + 3), "FAILS", math.log(255 / 64), four),
+        ),
+    )
+
+
+# --- manifolds and the table
+
+
+def manifold(at: int = 1, table: dict[str, Any] | None = None, **bad: Any) -> dict[str, Run]:
+    """For k = 2, 3 and d = 16, 32, 64: 30·k·d parameters; the table's second line with other numbers."""
+    rows = []
+    for k in (2, 3):
+        for d in (16, 32, 64):
+            count = 30 * k * d
+            row = {
+                "seed": 0,
+                "k": k,
+                "d": d,
+                "cells": 9,
+                "parameters": count,
+                "formula": count,
+                "slack": 0.2,
+                "clean_test": 1.0,
+            }
+            rows.append({**row, "attacked": 1.0, "needed": count / 4, "sites": 9})
+    line = {"train_upper": 100.0, "train_lower": 20.0, "general_upper_log10": 3.0, "general_lower": 100.0}
+    lines = [{"dimension": d, **line} for d in (4, 16, 64)]
+    parts = {"manifold": rows_with(rows, at, **bad), "table": rows_with(lines, 1, **(table or {}))}
+    return {"run": made("manifold", parts)}
+
+
+@judged("EP-manifold", "built")
+def _manifold() -> Table:
+    return Table(
+        holds=Case(manifold(), "HOLDS", 0.2, 0.0),
+        fails=Case(manifold(slack=-0.1), "FAILS", -0.1, 0.0),
+        # zeros are not counted, so fewer than the formula is right
+        at_bound=Case(manifold(slack=1e-300, formula=10**6), "HOLDS", 1e-300, 0.0),
+        bad_seed=Case(manifold(at=4, attacked=0.75), "FAILS", 0.25, 0.0),
+        nan=Case(manifold(clean_test=NAN), "FAILS", None, 0.0),
+        more=(
+            Case(manifold(slack=0.0), "FAILS", 0.0, 0.0),
+            Case(manifold(slack=NAN), "FAILS", None, 0.0),
+            Case(manifold(attacked=NAN), "FAILS", None, 0.0),
+            Case(manifold(clean_test=0.875), "FAILS", 0.125, 0.0),
+            Case(manifold(formula=1), "FAILS", 1.0, 0.0),
+            # twice too many at d = 64 for k = 2, then for k = 3
+            *(
+                Case(manifold(at=at, parameters=30 * k * 128, formula=10**9), "FAILS", 2.0, 1.1)
+                for at, k in ((2, 2), (5, 3))
+            ),
+            Case(manifold(needed=NAN), "HOLDS", 0.2, 0.0),
+        ),
+    )
+
+
+@judged("EP-table", "cells")
+def _cells() -> Table:
+    return Table(
+        # train 20/100, general 100/1000, manifold ¼
+        holds=Case(manifold(), "HOLDS", 0.25, 1.0),
+        fails=Case(manifold(table={"train_lower": 300.0}), "FAILS", 3.0, 1.0),
+        at_bound=Case(manifold(table={"train_lower": 100.0}), "HOLDS", 1.0, 1.0),
+        bad_seed=Case(manifold(at=4, needed=2 * 30 * 3 * 32.0), "FAILS", 2.0, 1.0),
+        nan=Case(manifold(table={"train_lower": NAN}), "FAILS", None, 1.0),
+        more=(
+            Case(manifold(table={"general_lower": 1e5}), "FAILS", 100.0, 1.0),
+            Case(manifold(table={"general_lower": 500.0}), "HOLDS", 0.5, 1.0),
+            Case(manifold(table={"general_lower": NAN}), "FAILS", None, 1.0),
+            Case(manifold(table={"general_lower": 1e300, "general_upper_log10": -300.0}), "FAILS", None, 1.0),
+            Case(manifold(table={"general_upper_log10": 600.0}), "HOLDS", 0.25, 1.0),
+            Case(manifold(needed=NAN), "FAILS", None, 1.0),
+        ),
+    )
+
+
+# --- the separation of real images
+
+EPS = {"separated": 2.0, "far": 10.0}
+
+
+def separation(
+    dataset: str,
+    train: int = 188,
+    test: int = 207,
+    eps: float = 0.03,
+    whole: bool = True,
+    bad: str = "",
+    **printed: float,
+) -> dict[str, Run]:
+    """Pairs of images ``train`` and ``test`` bytes apart; the other data set is far from any bound the other
+    way."""
+    parts: dict[str, list[dict[str, Any]]] = {"closest": []}
+    said = {"train": 0.737, "test": 0.812, **{key.split("_")[0]: value for key, value in printed.items()}}
+    lines = {pair: {"eps": eps, "whole": whole, "printed": value} for pair, value in said.items()}
+    tensors: dict[str, torch.Tensor] = {}
+    other = "cifar10" if dataset == "mnist" else "mnist"
+    for name, gaps in ((other, {"train": 1, "test": 1}), (dataset, {"train": train, "test": test})):
+        for pair, gap in gaps.items():
+            part = f"closest[dataset={name},pair={pair}-train]"
+            left, right = (
+                torch.full((1, 2, 2), 10, dtype=torch.uint8),
+                torch.full((1, 2, 2), 10, dtype=torch.uint8),
+            )
+            # one pixel goes down, one up: the largest difference counts, whatever its sign
+            left[0, 0, 0], right[0, 1, 1] = 10 + gap, 11
+            labels = torch.tensor([3, 3 if (name, bad) == (dataset, f"{pair} label") else 5])
+            shift = 1e-9 if (name, bad) == (dataset, f"{pair} row") else 0.0
+            row = {"dataset": name, "pair": f"{pair}-train", "separation": gap / 255 + shift, "bytes": gap}
+            parts["closest"].append(
+                {**row, **(lines[pair] if name == dataset else {"eps": 9.0, "whole": False})}
+            )
+            tensors |= {f"{part}/left": left, f"{part}/right": right, f"{part}/labels": labels}
+    return {"run": made("image-separation", parts, tensors=tensors)}
+
+
+@judged("EP-sep", "mnist-separated", "mnist-far", "cifar10-separated", "cifar10-far")
+def _separated(reading: str) -> Table:
+    dataset, kind = reading.split("-")
+    factor = EPS[kind]
+    # 51/255 = .2, so this ε is exactly on the bound
+    edge = 0.2 / factor
+    return Table(
+        holds=Case(separation(dataset, 102, 153, edge), "HOLDS", 0.5, 1.0),
+        fails=Case(separation(dataset, 17, 34, edge), "FAILS", 3.0, 1.0),
+        at_bound=Case(separation(dataset, 51, 51, edge), "HOLDS", 1.0, 1.0),
+        bad_seed=Case(separation(dataset, 51, 50, edge), "FAILS", 1.02, 1.0),
+        nan=Case(separation(dataset, 102, 102, edge, bad="test label"), "FAILS", None, 1.0),
+        more=(
+            Case(separation(dataset, 50, 51, edge), "FAILS", 1.02, 1.0),
+            Case(separation(dataset, 102, 102, edge, bad="train label"), "FAILS"),
+            Case(separation(dataset, 102, 102, edge, bad="train row"), "FAILS"),
+            Case(separation(dataset, 102, 102, edge, bad="test row"), "FAILS"),
+            Case(separation(dataset, 1, 1, 0.0), "HOLDS", 0.0),
+            Case(separation(dataset, 102, 153, edge, whole=False), "OUT_OF_SCOPE", 0.5, 1.0, "HOLDS"),
+            Case(separation(dataset, 17, 153, edge, whole=False), "OUT_OF_SCOPE", 3.0, 1.0, "FAILS"),
+        ),
+    )
+
+
+@judged("EP-sep", "mnist-table", "cifar10-table")
+def _printed(reading: str) -> Table:
+    dataset = reading.split("-")[0]
+    # 188/255 = .7373, 207/255 = .8118
+    return Table(
+        holds=Case(separation(dataset), "HOLDS", 0.0, 0.0005),
+        fails=Case(separation(dataset, train_train_printed=0.8), "FAILS", 0.063, 0.0005),
+        at_bound="two numbers of three digits are equal or .001 apart, and the bound is half of that",
+        bad_seed=Case(separation(dataset, test_train_printed=0.813), "FAILS", 0.001, 0.0005),
+        nan=Case(separation(dataset, bad="test label"), "FAILS", None, 0.0005),
+        more=(
+            Case(separation(dataset, bad="train label"), "FAILS", None, 0.0005),
+            Case(separation(dataset, train_train_printed=0.738), "FAILS", 0.001, 0.0005),
+            Case(separation(dataset, whole=False), "OUT_OF_SCOPE", 0.0, 0.0005, "HOLDS"),
+        ),
+    )
