@@ -123,13 +123,13 @@ def test_the_first_of_equal_scores_is_kept_and_nan_never() -> None:
 
 
 def test_those_who_are_fooled_leave_and_the_others_keep_their_places() -> None:
-    kept = UntilFooled(torch.zeros(4, 1), torch.tensor([-1.0, 0.5, -1.0, -1.0]))
+    kept = UntilFooled(torch.zeros(4, 1), torch.tensor([-1.0, 0.0, -1.0, -1.0]))  # a tie is wrong
     (parts,) = kept.begin(torch.arange(4))
     assert parts.tolist() == [0, 2, 3]
     assert kept(torch.full((3, 1), 7.0), torch.tensor([-0.5, 0.0, -2.0])).tolist() == [True, False, True]
     assert kept(torch.full((2, 1), 8.0), torch.tensor([-0.7, 1.0])).tolist() == [True, False]
     assert kept.delta[:, 0].tolist() == [7, 0, 7, 8]
-    assert kept.score.tolist() == [-0.5, 0.5, 0.0, 1.0]
+    assert kept.score.tolist() == [-0.5, 0.0, 0.0, 1.0]
 
 
 def test_a_value_of_ones_own_is_followed_by_autograd_in_any_mode() -> None:
