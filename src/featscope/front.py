@@ -107,8 +107,7 @@ def run(
     """Run an experiment, or find its finished run below ``out``.
 
     ``settings`` are those of ``featscope run --set``; a key with levels, such as law.d, is written ``law__d``
-    where
-    ``d`` alone is not enough. ``seeds`` is how many, 0 … N−1, or which. ``force`` runs it again.
+    where ``d`` alone is not enough. ``seeds`` is how many, 0 … N−1, or which. ``force`` runs it again.
 
     >>> import featscope as fs
     >>> run = fs.run("signal-lemmas", profile="quick", out=folder, rates=[0.1, 1.0])
@@ -137,8 +136,7 @@ def check(
     table.
 
     Without ids: all claims on synthetic data, of one ``paper`` if named, with ``images`` also those whose
-    data is there.
-    A line has ``verdict``, ``value``, ``bound`` and ``evidence``.
+    data is there. A line has ``verdict``, ``value``, ``bound`` and ``evidence``.
 
     >>> import featscope as fs
     >>> [line.verdict for line in fs.check("CG-LA.1", profile="quick", out=folder)]
@@ -192,8 +190,7 @@ class RobustnessCurve:
     intervals.
 
     ``fooled_at`` is the first radius at which each example fell (0: at once, ∞: none) and ``delta`` what
-    fooled it;
-    ``warnings`` say what speaks against the numbers.
+    fooled it; ``warnings`` say what speaks against the numbers.
     """
 
     radii: list[float]
@@ -336,8 +333,8 @@ def robustness(
     warnings.
 
     The attacks: PGD, adaptive PGD on two losses, PGD at every wrong class, and on images a search without
-    gradients,
-    each of ``steps`` steps. ``bounds`` are those of the inputs, None for none; ``norm`` is Linf or L2.
+    gradients, each of ``steps`` steps. ``bounds`` are those of the inputs, None for none; ``norm`` is Linf or
+    L2.
 
     >>> import torch, featscope as fs
     >>> x = torch.tensor([[0.9, 0.5], [0.1, 0.5], [0.45, 0.5]])

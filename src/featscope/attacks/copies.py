@@ -20,7 +20,10 @@ from featscope.nets.fold import fold, spread
 
 #: how many of the examples that a copy does not fool are searched on the network itself
 SAMPLE = 16
-DROPPED = "the network is fooled where its fast copy is not: the copy was dropped, and the search repeated on the network"
+DROPPED = (
+    "the network is fooled where its fast copy is not: the copy was dropped, and the search repeated on the "
+    "network"
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,7 @@ For every multiplier μ ≥ 0 weak duality then gives
     y·f(X + ξ) ≥ Σ_jr min_{|a| ≤ ‖w_r‖ρ} [(t_jr + a)³ + μ a²/(‖w_r‖²κ)] − μρ²
 
 whose one-dimensional minima are in closed form. The largest of these bounds over a fixed set of μ is
-returned. Unlike a bound by Taylor
-coefficients it keeps the helpful curvature of a large t³.
+returned. Unlike a bound by Taylor coefficients it keeps the helpful curvature of a large t³.
 """
 
 from __future__ import annotations

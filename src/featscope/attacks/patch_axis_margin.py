@@ -2,8 +2,8 @@
 3.2).
 
 Different classes read different coordinates, so over the ℓ∞ ball the attacker lowers every coordinate of f_y
-by ε and raises every coordinate of
-f_j by ε at once: min (F_y − F_j) = Σ_p σ̃(γ(⟨f_y, x_p⟩ − ε)) − Σ_p σ̃(γ(⟨f_j, x_p⟩ + ε)).
+by ε and raises every coordinate of f_j by ε at once: min (F_y − F_j) = Σ_p σ̃(γ(⟨f_y, x_p⟩ − ε)) − Σ_p
+σ̃(γ(⟨f_j, x_p⟩ + ε)).
 """
 
 from __future__ import annotations

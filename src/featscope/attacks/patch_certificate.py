@@ -1,11 +1,9 @@
 """Certified lower bounds on the margin of the patch network over a threat.
 
 The network is a sum over patches, so each patch is bounded by itself: over δ_p in the ball, ⟨w, x_p + δ_p⟩
-stays within z ± ε‖w‖_*. The interval
-bound takes each neuron at its worst end. The linear bound uses that σ̃ is convex: any tangent bounds F_y from
-below and the
-chord bounds F_j from above, which leaves a linear function of δ_p, whose minimum is exact. The tangents'
-points are improved by ascent.
+stays within z ± ε‖w‖_*. The interval bound takes each neuron at its worst end. The linear bound uses that σ̃
+is convex: any tangent bounds F_y from below and the chord bounds F_j from above, which leaves a linear
+function of δ_p, whose minimum is exact. The tangents' points are improved by ascent.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ class Ascent(Value):
     """One step of size ``step_size`` (η̃) on ``objective``, clipped to radius ``eps``.
 
     `coordinate` clamps every coordinate to [−ε, ε]; `patch` rescales each patch by max(1, ‖z_p‖/ε);
-    `coefficient` clips the coefficients of
-    the features and of the initial directions one by one, as Lemma D.17 writes it (one-sided: −min{ε, ·}).
+    `coefficient` clips the coefficients of the features and of the initial directions one by one, as Lemma
+    D.17 writes it (one-sided: −min{ε, ·}).
     """
 
     objective: Literal["own-logit", "margin", "cross-entropy"] = "own-logit"

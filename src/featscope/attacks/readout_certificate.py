@@ -5,13 +5,10 @@ Take a point of class s with cluster c. Outputs are not negative, so the read-ou
     Σ_{j ∉ J_s} e^{F_j(x+δ)} ≥ e^{F_c(x+δ)} + |J_s| − 1.
 
 With one neuron a class F_j = ReLU(z_j), and ‖δ‖² ≥ (1/κ) Σ_i (⟨w_i, δ⟩/‖w_i‖)², κ the largest eigenvalue of
-the Gram matrix of the unit
-weights of c and of the rivals: moving z_i by t costs at least t²/(κ‖w_i‖²). How far a budget of squared norm
-can push the two sides
-apart is then a knapsack. Budgets are cut into bins; each share is rounded up to whole bins, and the rounding
-is paid for, so the bound
-is rigorous and approaches the knapsack's optimum as the bins shrink. For nearly orthogonal weights κ is close
-to 1 and the bound is tight.
+the Gram matrix of the unit weights of c and of the rivals: moving z_i by t costs at least t²/(κ‖w_i‖²). How
+far a budget of squared norm can push the two sides apart is then a knapsack. Budgets are cut into bins; each
+share is rounded up to whole bins, and the rounding is paid for, so the bound is rigorous and approaches the
+knapsack's optimum as the bins shrink. For nearly orthogonal weights κ is close to 1 and the bound is tight.
 """
 
 from __future__ import annotations

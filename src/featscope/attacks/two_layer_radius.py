@@ -1,28 +1,23 @@
 """Exact ℓ2 distance to the decision boundary of a two-layer ReLU network, with a certificate.
 
 Write f = P − Q with P = Σ_r ReLU(p_r), Q = Σ_r ReLU(q_r) over the positive and the negative neurons (output
-weights absorbed). A sum of
-ReLUs is a maximum over subsets, Q = max_S Σ_{r∈S} q_r, so a point of class y = +1 is misclassified exactly on
-the union of the convex sets
+weights absorbed). A sum of ReLUs is a maximum over subsets, Q = max_S Σ_{r∈S} q_r, so a point of class y = +1
+is misclassified exactly on the union of the convex sets
 
     K_S = {x : P(x) ≤ Σ_{r∈S} q_r(x)},    S ⊆ neurons of the other class (2^m sets),
 
 and K_S is the polyhedron Σ_{r∈U} p_r ≤ Σ_{r∈S} q_r over all U. Its distance is a small convex quadratic
-programme in the span of the
-weights. FA sets sgn(0) = −1: for y = +1 the set {f ≤ 0} counts, S = ∅ included. For y = −1 (roles of P and Q
-swapped) it is {f > 0}, the union of
-the *open* sets P < Σ_S q_r. Where such a set has a point, its closure is K_S; where it has none, K_S does not
-count, even if it is not empty: S = ∅, or a
-rival neuron parallel to an own one that dominates it, where f ≡ 0.
+programme in the span of the weights. FA sets sgn(0) = −1: for y = +1 the set {f ≤ 0} counts, S = ∅ included.
+For y = −1 (roles of P and Q swapped) it is {f > 0}, the union of the *open* sets P < Σ_S q_r. Where such a
+set has a point, its closure is K_S; where it has none, K_S does not count, even if it is not empty: S = ∅, or
+a rival neuron parallel to an own one that dominates it, where f ≡ 0.
 
 Certificate of a lower bound: for every S a vector u ∈ [0,1]^m. On K_S, Σ u_r p_r ≤ P ≤ Σ_S q_r, a half-space,
-so that every
-point of K_S is at least (Σ u_r p_r(x) − Σ_S q_r(x)) / ‖Σ u_r ∇p_r − Σ_S ∇q_r‖ away; the smallest of these
-numbers bounds the radius. If the
-normal vanishes, the set is empty for a positive gap, and for y = −1 for a gap of zero. Such a u exists
-whenever the set is empty (duality of
-linear programmes). Vanishing means: below ``PARALLEL`` of the weights' size.
-Certificate of the upper bound: the perturbation itself.
+so that every point of K_S is at least (Σ u_r p_r(x) − Σ_S q_r(x)) / ‖Σ u_r ∇p_r − Σ_S ∇q_r‖ away; the
+smallest of these numbers bounds the radius. If the normal vanishes, the set is empty for a positive gap, and
+for y = −1 for a gap of zero. Such a u exists whenever the set is empty (duality of linear programmes).
+Vanishing means: below ``PARALLEL`` of the weights' size. Certificate of the upper bound: the perturbation
+itself.
 
 Both are tried on the network as it was given before they are returned; a radius is ``exact`` only if both
 hold and agree.
@@ -58,9 +53,8 @@ class Radii(NamedTuple):
     u (n, 2^m, m) of ``lower``.
 
     ``correct`` says which points are classified correctly (the others have radius 0); the subset S number s
-    holds neuron r
-    of the other class exactly when bit r of s is set. ``exact`` says where both bounds were verified and
-    agree (or both are infinite).
+    holds neuron r of the other class exactly when bit r of s is set. ``exact`` says where both bounds were
+    verified and agree (or both are infinite).
     """
 
     lower: Tensor

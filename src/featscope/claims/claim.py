@@ -1,10 +1,8 @@
 """Claims and verdicts.
 
 A claim is a statement of a paper with one or more readings. A reading names the runs it needs and a pure
-function that judges their
-rows; judges are built from claims/judging.py. The rules that turn "≫", "o(1)" or "O(f(d))" into an inequality
-about a finite run are those of
-core/rules.py.
+function that judges their rows; judges are built from claims/judging.py. The rules that turn "≫", "o(1)" or
+"O(f(d))" into an inequality about a finite run are those of core/rules.py.
 """
 
 from __future__ import annotations

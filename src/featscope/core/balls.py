@@ -1,8 +1,7 @@
 """Balls of the ℓp norms, 2 ≤ p ≤ ∞, over the last axis.
 
 A ball owns its geometry: Euclidean projection, the steepest unit step, a uniform sample, and the dual norm
-that turns a
-gradient into the largest first-order change, max over ‖δ‖ ≤ ε of ⟨g, δ⟩ = ε‖g‖_*.
+that turns a gradient into the largest first-order change, max over ‖δ‖ ≤ ε of ⟨g, δ⟩ = ε‖g‖_*.
 """
 
 from __future__ import annotations
@@ -122,8 +121,7 @@ class Ball:
         """Draw uniformly in the ball.
 
         ℓp: with |g_i|^p ~ Gamma(1/p), random signs and e ~ Exp(1), g / (Σ|g_i|^p + e)^(1/p) is uniform in the
-        unit ball
-        (Barthe, Guédon, Mendelson and Naor 2005).
+        unit ball (Barthe, Guédon, Mendelson and Naor 2005).
         """
         if math.isinf(self.p):
             draw = 2 * torch.rand(tuple(shape), generator=rng, dtype=torch.float64) - 1

@@ -1,8 +1,7 @@
 """Frozen, validated values: the base of every law and every experiment's spec.
 
 A class may carry a registered name: `class MyLaw(PatchLaw, registered="my-law")`. The name, not the place of
-the code, says in a run's identity
-that a part is of another type than the one declared for it.
+the code, says in a run's identity that a part is of another type than the one declared for it.
 """
 
 from __future__ import annotations

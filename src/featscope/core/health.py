@@ -1,10 +1,9 @@
 """When a number of a training is still a number: the one rule for all dynamics.
 
 *Overflowed*: infinite or not a number. *Saturated*: finite, but larger than 1/ε of its dtype (4.5·10¹⁵ in
-float64, 8.4·10⁶ in float32). Beyond that a difference
-of one is lost in rounding, and one is the scale on which a cross-entropy tells logits apart: the next step is
-what rounding made it, an accuracy read off there is
-no finding. Clocks and times may be as large as they like.
+float64, 8.4·10⁶ in float32). Beyond that a difference of one is lost in rounding, and one is the scale on
+which a cross-entropy tells logits apart: the next step is what rounding made it, an accuracy read off there
+is no finding. Clocks and times may be as large as they like.
 """
 
 from __future__ import annotations

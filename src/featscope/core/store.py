@@ -1,13 +1,11 @@
 """The run folder: the contract between what runs and what reads.
 
 A run is written part by part into `<digest>.partial`, which is renamed to `<digest>` when the run is
-complete. Every file is
-written beside its place and moved there, so a killed run leaves a folder that can be resumed, and a reader
-never sees half.
+complete. Every file is written beside its place and moved there, so a killed run leaves a folder that can be
+resumed, and a reader never sees half.
 
 What is damaged is made again: a part of an unfinished run from its start, a finished run as a whole. Two
-processes that want the same run share it: one
-makes it, the other waits.
+processes that want the same run share it: one makes it, the other waits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Named random streams from one seed.
 
 The generator of a stream depends on the seed and the names alone, so that adding a stream, a run or an
-observable changes
-no other draw. Draws are made on the CPU and moved, which makes them the same whatever device computes.
+observable changes no other draw. Draws are made on the CPU and moved, which makes them the same whatever
+device computes.
 """
 
 from __future__ import annotations

@@ -2,11 +2,9 @@
 along.
 
 Every step adds C X to the weights, C (neurons, n). Summed over the steps, C is all that descent ever does,
-and the coefficients are
-its two marginals: λ_{r,j} = α‖μ_j‖² Σ_{i∈I_j} C_{r,i} and σ_{r,i} = σ_noise ‖ξ_i‖² C_{r,i}. They follow the
-update equations (2) and
-(3) from activation sets and loss derivatives alone; that w = w(0) + Σ_j λ_j μ_j/‖μ_j‖² + Σ_i σ_i ξ_i/‖ξ_i‖²
-is for a test to find.
+and the coefficients are its two marginals: λ_{r,j} = α‖μ_j‖² Σ_{i∈I_j} C_{r,i} and σ_{r,i} = σ_noise ‖ξ_i‖²
+C_{r,i}. They follow the update equations (2) and (3) from activation sets and loss derivatives alone; that w
+= w(0) + Σ_j λ_j μ_j/‖μ_j‖² + Σ_i σ_i ξ_i/‖ξ_i‖² is for a test to find.
 """
 
 from __future__ import annotations

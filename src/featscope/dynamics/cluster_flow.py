@@ -1,20 +1,15 @@
 """Gradient flow with error-controlled steps: the limit of descent as η → 0 at fixed time τ = η t.
 
 A margin grows like ln τ, so the interesting times are spread over many decades: FA's Assumption 4.3 asks for
-η = O(d^−2) and T = Ω(1/η),
-which at k = 4 is 10^12 steps of descent. The flow dθ/dτ = −∇L(θ) covers them in some hundred steps, because
-the error control lets the step
-grow in proportion to τ: the rows are evenly spread in ln τ. Method: Bogacki and Shampine's 3(2) pair, error
-measured by neuron against the
-weight's norm.
+η = O(d^−2) and T = Ω(1/η), which at k = 4 is 10^12 steps of descent. The flow dθ/dτ = −∇L(θ) covers them in
+some hundred steps, because the error control lets the step grow in proportion to τ: the rows are evenly
+spread in ln τ. Method: Bogacki and Shampine's 3(2) pair, error measured by neuron against the weight's norm.
 
 What happens to the initial scale in the limit. Descent with σ_w = ρ η and η → 0 has weights of order η after
-any fixed number of steps: the
-initialisation vanishes with η and leaves only the activation pattern of its direction. So a run in the limit
-starts with a few literal
-descent steps of its own η, on which the patterns of Lemma B.1 can be read, and goes on as flow from there.
-With the literal
-σ_w = √(η k^−5) ≫ η the initial weights are what they are, and the flow starts from them.
+any fixed number of steps: the initialisation vanishes with η and leaves only the activation pattern of its
+direction. So a run in the limit starts with a few literal descent steps of its own η, on which the patterns
+of Lemma B.1 can be read, and goes on as flow from there. With the literal σ_w = √(η k^−5) ≫ η the initial
+weights are what they are, and the flow starts from them.
 """
 
 from __future__ import annotations

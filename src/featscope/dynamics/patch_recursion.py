@@ -2,10 +2,9 @@
 D.16 to D.18).
 
 On noiseless data the weights are w_ir = Σ_j (U_irj u_j + V_irj v_j) + Σ_ys E_irys P_F^⊥ w_ys(0). The
-diagonals of U and V are the paper's A and
-B, the rest its C and D. The only trace of d is the law of the initial coefficients and of the Gram matrix of
-the P_F^⊥ w_ys(0), both
-drawn in law, so d = 10⁹ costs what d = 100 does.
+diagonals of U and V are the paper's A and B, the rest its C and D. The only trace of d is the law of the
+initial coefficients and of the Gram matrix of the P_F^⊥ w_ys(0), both drawn in law, so d = 10⁹ costs what d =
+100 does.
 """
 
 from __future__ import annotations
@@ -106,9 +105,8 @@ def small_steps(velocity: Velocity, relative: float, horizon: Tensor | None = No
     """The small-step limit: η is chosen anew each step and for each run so that little changes.
 
     Neither max|U| nor max|V| moves by more than the share ``relative``, no output by more than
-    5·``relative``, and no run goes beyond its
-    ``horizon`` in time. The papers take η = 1/poly(d); this enters that limit at a cost that grows with log d
-    only.
+    5·``relative``, and no run goes beyond its ``horizon`` in time. The papers take η = 1/poly(d); this enters
+    that limit at a cost that grows with log d only.
     """
 
     def step(state: Coefficients, t: int) -> Coefficients:
@@ -225,8 +223,8 @@ class CoefficientClip(NamedTuple):
     """Lemma D.17's clip: radius ε and step η̃ (numbers, or tensors of one value a run).
 
     As printed it is one-sided, −min{ε, ·}, and acts on the initial directions too. ``two_sided`` clips to
-    [−ε, ε], which keeps the result in the
-    ball; ``features_only`` leaves the initial directions alone, as the approximation of Lemma 5.2 does.
+    [−ε, ε], which keeps the result in the ball; ``features_only`` leaves the initial directions alone, as the
+    approximation of Lemma 5.2 does.
     """
 
     eps: float

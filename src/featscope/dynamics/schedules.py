@@ -16,8 +16,8 @@ class Schedule(Value):
     """The learning rate ``peak`` times a shape.
 
     `constant`; `cyclical`: linear from 0 up to the peak at ``rise`` and down to 0 (CGRO §6, after Wong et al.
-    2020); `cosine`: from the peak to 0 along half a
-    cosine; `piecewise`: times ``factor`` at each of ``drops`` (shares of training).
+    2020); `cosine`: from the peak to 0 along half a cosine; `piecewise`: times ``factor`` at each of
+    ``drops`` (shares of training).
     """
 
     shape: Literal["constant", "cyclical", "cosine", "piecewise"] = "cyclical"

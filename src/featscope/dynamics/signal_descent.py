@@ -4,12 +4,12 @@ components.
 With ψ(z) = 1/(1 + e^z), s = α³U and ρ = (1−γ)³ descent on (O) with the attack (A) moves
 
     u_r    ← u_r + 3ηα³ u_r² · mean_i[(1−λ) ψ(s + V_i) + λρ ψ(ρs + V_i)]
-    v_ijr  ← v_ijr + (3η/N) Σ_ab y_i y_a ⟨X_i[j], X_a[b]⟩ ψ̃_a v_abr²,      ψ̃_a = (1−λ) ψ(s + V_a) + λ ψ(ρs +
-    V_a)
+    v_ijr  ← v_ijr + (3η/N) Σ_ab y_i y_a ⟨X_i[j], X_a[b]⟩ ψ̃_a v_abr²
+    ψ̃_a    = (1−λ) ψ(s + V_a) + λ ψ(ρs + V_a)
 
 where u_r = ⟨w_r, w*⟩, v_ijr = y_i⟨w_r, X_i[j]⟩, U = Σ u_r³ and V_i = Σ_jr v_ijr³ (§4.3; the printed gradient
-drops the y_i). The weights
-are recovered from w_r = w_r(0) + (u_r − u_r(0)) w* + Σ_ij c_ijr y_i X_i[j], where c sums (3η/N) ψ̃ v².
+drops the y_i). The weights are recovered from w_r = w_r(0) + (u_r − u_r(0)) w* + Σ_ij c_ijr y_i X_i[j], where
+c sums (3η/N) ψ̃ v².
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ class Components(NamedTuple):
     """The recursion's state, runs along the first axis: u (R, m), v and c (R, m, N(P−1)).
 
     ``slack`` sums mean_i ψ(ρs + V_i) over the steps (Lemma C.10). ``signal_at`` is the first step with α³U ≥
-    1, ``memorised_at`` (R, N) the
-    first with V_i ≥ 1; −1 stands for not yet.
+    1, ``memorised_at`` (R, N) the first with V_i ≥ 1; −1 stands for not yet.
     """
 
     u: Tensor

@@ -2,10 +2,9 @@
 records and resumes.
 
 A state is a NamedTuple of tensors. With ``runs`` given, every tensor has a leading axis of independent runs,
-and each recorded
-step gives one row for each run, with the run's labels (its seed, and what else tells it from the others) as
-columns. A run that has left the numbers (core/health.py: overflowed or saturated) is recorded up to there and
-then left out.
+and each recorded step gives one row for each run, with the run's labels (its seed, and what else tells it
+from the others) as columns. A run that has left the numbers (core/health.py: overflowed or saturated) is
+recorded up to there and then left out.
 """
 
 from __future__ import annotations
@@ -96,10 +95,8 @@ def trajectory(
     end.
 
     ``observe(state, t)`` is a pure function of the state. ``keep`` saves the trajectory as it goes and
-    resumes it: t₁ steps
-    and then t₂ more give what t₁+t₂ give. ``stop`` ends the trajectory early at a recorded step. ``clocks``
-    name tensors of the state
-    that may grow without bound.
+    resumes it: t₁ steps and then t₂ more give what t₁+t₂ give. ``stop`` ends the trajectory early at a
+    recorded step. ``clocks`` name tensors of the state that may grow without bound.
     """
     require_at_least("steps", steps, 0)
     require_at_least("every", every, 1)

@@ -1,8 +1,7 @@
 """The papers' rooms and all experiments by name.
 
 A room is a module with EXPERIMENTS, CLAIMS and FIGURES. Those of the package are named here, those of other
-packages are announced as entry
-points of the group `featscope.papers`; none is imported before somebody asks.
+packages are announced as entry points of the group `featscope.papers`; none is imported before somebody asks.
 """
 
 from __future__ import annotations

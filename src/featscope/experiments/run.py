@@ -23,7 +23,8 @@ class Run(StoredRun):
         """The resolved spec; ``PatchFig3.of(run)`` is the same with its type checked."""
         plan = experiment(self.experiment)
         if self.identity.get("revision") != plan.revision:
-            made = f"{self.path}: revision {self.identity.get('revision')} of {plan.name}, this version has {plan.revision}"
+            revision = self.identity.get("revision")
+            made = f"{self.path}: revision {revision} of {plan.name}, this version has {plan.revision}"
             raise BadInput("a run of an older form", made, f"make it again: featscope run {plan.name}")
         found: Spec = restore(plan, self.identity)
         return found

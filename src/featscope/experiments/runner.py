@@ -1,8 +1,8 @@
 """Runs and what they need: children first, several processes at a time, each run once.
 
 An experiment names the runs that it reads (`Experiment.needs`); the runner makes them before it, hands them
-over in the folder, and writes their
-digests into the manifest. A run that another process is at is waited for.
+over in the folder, and writes their digests into the manifest. A run that another process is at is waited
+for.
 """
 
 from __future__ import annotations

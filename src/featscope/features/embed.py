@@ -1,9 +1,8 @@
 """Embeddings of images, kept in the data folder and found again by what decides them.
 
 The key is the hash of the encoder's weights, the data's hash, the indices, and the preprocessing. Chunks are
-written one by one, each moved to its place
-when it is complete and with the hash of its numbers in its header; an interrupted embedding goes on after the
-last chunk, a damaged chunk is made again.
+written one by one, each moved to its place when it is complete and with the hash of its numbers in its
+header; an interrupted embedding goes on after the last chunk, a damaged chunk is made again.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class InversionSpec(Value):
     """Adam on the images, clamped to [0, 1] after every step.
 
     `noise`: uniform in [0, 1], what the paper describes; `grey`: ½ and `black`: 0, each with noise of size
-    .05; `image`: another image of the data.
-    An image whose relative error falls to ``tolerance`` stays as it is.
+    .05; `image`: another image of the data. An image whose relative error falls to ``tolerance`` stays as it
+    is.
     """
 
     layer: str = REPRESENTATION

@@ -2,8 +2,7 @@
 source that has them.
 
 What is stored has a folder of its own name with a manifest. It is written beside its place and moved there
-when it is complete, so a reader never
-sees half of it.
+when it is complete, so a reader never sees half of it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """The closest pair of images with different labels, exactly, over whole data sets, in ℓ∞ on bytes.
 
 Some pair already attains the distance U. A pair is worth a look only if it could be closer, and one pixel p
-with |a_p − b_p| ≥ U rules it out.
-For a threshold t, let high = {p : a_p ≥ t} and low = {p : a_p ≤ t − U}: if the high set of one image meets
-the low set of the other, the pair
-is ruled out. Sets of 64 pixels are machine words, so one AND tests 64 pixels of a pair; the words that rule
-out most come first, and only
-the pairs that survive them all are measured byte by byte. What is ruled out is at least U apart, so the
-minimum is exact.
+with |a_p − b_p| ≥ U rules it out. For a threshold t, let high = {p : a_p ≥ t} and low = {p : a_p ≤ t − U}: if
+the high set of one image meets the low set of the other, the pair is ruled out. Sets of 64 pixels are machine
+words, so one AND tests 64 pixels of a pair; the words that rule out most come first, and only the pairs that
+survive them all are measured byte by byte. What is ruled out is at least U apart, so the minimum is exact.
 """
 
 from __future__ import annotations

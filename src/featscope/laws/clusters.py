@@ -2,12 +2,10 @@
 the clusters in J₊.
 
 Noise and initial weights are isotropic, so a rotation of the features changes nothing that an ℓ2 threat or
-descent can see: the
-features stand in the first k coordinates, μ_j = √d · L_j with L the Cholesky factor of their Gram matrix (the
-identity when they
-are orthogonal). What is learnt from n points with some Gaussian initial weights then lives in k + n + weights
-coordinates whatever d
-is (laws/compact.py); ``ClusterLaw.draw`` gives either form, and everything downstream runs unchanged on both.
+descent can see: the features stand in the first k coordinates, μ_j = √d · L_j with L the Cholesky factor of
+their Gram matrix (the identity when they are orthogonal). What is learnt from n points with some Gaussian
+initial weights then lives in k + n + weights coordinates whatever d is (laws/compact.py); ``ClusterLaw.draw``
+gives either form, and everything downstream runs unchanged on both.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 coordinates as vectors.
 
 Gradient descent on the papers' networks moves weights inside the span of the initial weights and the data.
-Any rotation of
-that span into R^count leaves every inner product, and hence the whole training run, unchanged. Two ways lead
-there:
+Any rotation of that span into R^count leaves every inner product, and hence the whole training run,
+unchanged. Two ways lead there:
 
 - ``rotate`` rotates *given* vectors (an LQ factorisation), so a run on the copy can be compared with the run
   on the data;
@@ -15,11 +14,9 @@ there:
   price does not depend on ``dim``, so d = 10⁹ costs what d = 10³ costs.
 
 ``fresh`` draws a new N(0, I_dim) vector seen from the copy: its coordinates in the span are i.i.d. N(0,1).
-The part outside the
-span is not represented; it is orthogonal to every vector of the copy, so it changes no output of a network
-that lives in the
-span and no ℓ2 distance to its decision boundary. Inner products of two fresh vectors and ℓ∞ threats do not
-carry over.
+The part outside the span is not represented; it is orthogonal to every vector of the copy, so it changes no
+output of a network that lives in the span and no ℓ2 distance to its decision boundary. Inner products of two
+fresh vectors and ℓ∞ threats do not carry over.
 """
 
 from __future__ import annotations

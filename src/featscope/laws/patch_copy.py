@@ -1,11 +1,9 @@
 """Compact copies of the patch law with noise, in law, for standard training at any d.
 
 Standard training meets the noise ξ_p and the initial weights only through inner products. Their 2k
-coordinates along the features are kept as they are; the
-rest, Gaussian vectors in d − 2k dimensions, becomes the rows of a Bartlett factor. What comes out is a batch
-of the patch law in
-2k + NP + km coordinates, so that network, training and observables run unchanged. ℓ∞ threats and fresh test
-points do not carry over.
+coordinates along the features are kept as they are; the rest, Gaussian vectors in d − 2k dimensions, becomes
+the rows of a Bartlett factor. What comes out is a batch of the patch law in 2k + NP + km coordinates, so that
+network, training and observables run unchanged. ℓ∞ threats and fresh test points do not carry over.
 """
 
 from __future__ import annotations

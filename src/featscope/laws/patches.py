@@ -2,9 +2,8 @@
 dense.
 
 A point of class y has P patches of dimension d: x_p = α_p u_y + ξ_p on the robust patches J_R and x_p = β_p
-v_y + ξ_p on the others, with
-ξ_p ~ N(0, σ_n² I). The 2k features u_1 … u_k, v_1 … v_k are orthonormal, along the axes or along a random
-frame.
+v_y + ξ_p on the others, with ξ_p ~ N(0, σ_n² I). The 2k features u_1 … u_k, v_1 … v_k are orthonormal, along
+the axes or along a random frame.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 a curved manifold.
 
 Packing (proof of Theorem 5.3): sites p of a grid with spacing R on [margin, 1−margin]^{D−1}, a random label
-φ(p) = ±1 for each, and the point
-(p, ½ + ε0 φ(p)). The classes are linearly separable by x_D = ½ and R-separated in every ℓp norm, yet a
-displacement of ε0 < δ crosses the
-hyperplane, so robustness asks a network to know φ.
+φ(p) = ±1 for each, and the point (p, ½ + ε0 φ(p)). The classes are linearly separable by x_D = ½ and
+R-separated in every ℓp norm, yet a displacement of ε0 < δ crosses the hyperplane, so robustness asks a
+network to know φ.
 """
 
 from __future__ import annotations
@@ -141,10 +140,8 @@ class ManifoldLaw(Value):
     """A curved k-dimensional manifold in R^d with a packing in its chart: x = ½ + c·Q·(z − ½, bend·h(z)).
 
     Q is orthogonal, h(z)_j = sin(2π(z_{j mod k} + j/d))/√d. The first k coordinates of Qᵀ(x − ½)/c recover z:
-    the chart is linear although the
-    manifold is not. Points of the chart that are a apart are at least c·a apart in R^d, and a perturbation of
-    ℓ2 length δ moves the chart by
-    at most δ/c.
+    the chart is linear although the manifold is not. Points of the chart that are a apart are at least c·a
+    apart in R^d, and a perturbation of ℓ2 length δ moves the chart by at most δ/c.
     """
 
     k: int = Field(default=3, ge=2, description="intrinsic dimension")

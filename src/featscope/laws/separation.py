@@ -2,11 +2,9 @@
 matching of them proves.
 
 If the balls around x_i and x_j (y_i ≠ y_j) share a point, no classifier is robust at both. Let x_e be a
-fractional matching of such pairs: the
-robust points of any classifier are an independent set, so their number is at most n − Σ x_e. The largest
-fractional matching is half the
-largest matching of the bipartite double cover, for any number of classes; for two classes it is the maximum
-matching itself.
+fractional matching of such pairs: the robust points of any classifier are an independent set, so their number
+is at most n − Σ x_e. The largest fractional matching is half the largest matching of the bipartite double
+cover, for any number of classes; for two classes it is the maximum matching itself.
 """
 
 from __future__ import annotations

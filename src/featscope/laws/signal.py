@@ -1,9 +1,8 @@
 """CGRO's signal/noise law (§3.1): one patch carries the signal, all others carry noise orthogonal to it.
 
 X = (X[1], …, X[P]) with X[signal(X)] = α y w* at a uniformly random position and X[j] ~ N(0, σ²(I − w*w*ᵀ))
-elsewhere, y = ±1
-with equal chance. By rotation invariance w* is the first axis. The attacker's radius is δ = γα with 1 − γ =
-`gap` (§3.3).
+elsewhere, y = ±1 with equal chance. By rotation invariance w* is the first axis. The attacker's radius is δ =
+γα with 1 − γ = `gap` (§3.3).
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class Normalise(nn.Module):
         """Normalise.
 
         The view gives one-channel images plain strides: strides that also read as channels-last send torch's
-        CPU convolutions down a path whose weight
-        gradients write out of bounds at widths that are no multiple of 8.
+        CPU convolutions down a path whose weight gradients write out of bounds at widths that are no multiple
+        of 8.
         """
         return (x.flatten(1).view(x.shape) - self.mean) / self.std
 
@@ -97,8 +97,7 @@ class Representation(nn.Module):
     """The map G: a network up to one of its layers, x ↦ (N, ·), as a module of its own.
 
     Of our networks a layer is a stage, and the module can be traced and folded. Of any other network it is a
-    submodule by its name in `named_modules`,
-    whose output is read while the whole network runs.
+    submodule by its name in `named_modules`, whose output is read while the whole network runs.
     """
 
     def __init__(self, net: nn.Module, layer: str = REPRESENTATION) -> None:

@@ -1,9 +1,8 @@
 """CGRO's network (M): f_W(X) = Σ_r Σ_j ⟨w_r, X[j]⟩³.
 
 The functional core takes weights (…, m, d) and points (…, N, P, d) with any leading axes of independent runs.
-The ℓ2 threat on such a
-network lives in the row space of W: `reduce` rotates weights and points there, which changes no output and no
-attackable distance.
+The ℓ2 threat on such a network lives in the row space of W: `reduce` rotates weights and points there, which
+changes no output and no attackable distance.
 """
 
 from __future__ import annotations
@@ -61,8 +60,7 @@ def reduce(w: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """W and X in a basis of W's row space, and the basis.
 
     f depends on X through WX only and projecting a perturbation onto the row space cannot lengthen it, so ℓ2
-    robustness at any
-    radius is the same in these m coordinates as in all d.
+    robustness at any radius is the same in these m coordinates as in all d.
     """
     basis = row_basis(w)
     return w @ basis, x @ basis, basis

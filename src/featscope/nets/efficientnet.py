@@ -5,8 +5,8 @@ Lite form of 2020).
     and the stride is 1.
 
 Convolutions of stride 2 pad as TensorFlow's SAME does on even sides — (k − 2) in all, the smaller half first
-— so sides must be multiples of 32.
-The representation is the mean over positions of the last ReLU6, 1280 numbers, none negative.
+— so sides must be multiples of 32. The representation is the mean over positions of the last ReLU6, 1280
+numbers, none negative.
 """
 
 from __future__ import annotations

@@ -2,11 +2,9 @@
 inside.
 
 `efficientnet-lite0` is our own network with the published ImageNet weights; its embedding is the pooled
-representation (1280 numbers ≥ 0).
-`clip-vit-b-32` is CLIP's image tower, built by open_clip where that is installed, with weights from the data
-folder; its embedding is the projection
-(512 numbers). Neither embedding is centred or scaled to unit norm here: that is for the reader of the
-embeddings to choose.
+representation (1280 numbers ≥ 0). `clip-vit-b-32` is CLIP's image tower, built by open_clip where that is
+installed, with weights from the data folder; its embedding is the projection (512 numbers). Neither embedding
+is centred or scaled to unit norm here: that is for the reader of the embeddings to choose.
 """
 
 from __future__ import annotations

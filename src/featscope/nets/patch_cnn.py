@@ -1,8 +1,7 @@
 """AT's network (§2.3): F_i(X) = Σ_r Σ_p σ̃(⟨w_ir, x_p⟩).
 
 Weights are (…, k, m, d) and inputs (…, N, P, d), where the leading axes are independent runs. Gradients are
-in closed form:
-∂F_i/∂w_ir = Σ_p σ̃'(⟨w_ir, x_p⟩) x_p and ∂F_i/∂x_p = Σ_r σ̃'(⟨w_ir, x_p⟩) w_ir.
+in closed form: ∂F_i/∂w_ir = Σ_p σ̃'(⟨w_ir, x_p⟩) x_p and ∂F_i/∂x_p = Σ_r σ̃'(⟨w_ir, x_p⟩) w_ir.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 soft indicators.
 
 Yarotsky (2017), Propositions 2 and 3: with the tooth g(x) = 2x on [0, ½], 2 − 2x on [½, 1] and g_s its s-fold
-composition,
-q_n(x) = x − Σ_{s≤n} g_s(x)/4^s interpolates x² at the multiples of 2^−n, hence 0 ≤ q_n(x) − x² ≤ 4^−(n+1) on
-[0, 1].
+composition, q_n(x) = x − Σ_{s≤n} g_s(x)/4^s interpolates x² at the multiples of 2^−n, hence 0 ≤ q_n(x) − x² ≤
+4^−(n+1) on [0, 1].
 """
 
 from __future__ import annotations

@@ -2,14 +2,13 @@
 Theorem 3.4), in numbers.
 
 If every labelling φ of n sites can be robustly classified up to a share μ of the sites, the sign patterns of
-the family on the sites cover
-{±1}^n within Hamming distance μn. Hence 2^n ≤ Σ_{i≤μn} C(n,i) · Σ_{j≤l} C(n,j) with l the VC dimension, and
-with Σ_{i≤pn} C(n,i) ≤ 2^{nH(p)}
-for p ≤ ½ (H the binary entropy) l/n ≥ H⁻¹(1 − H(μ)).
+the family on the sites cover {±1}^n within Hamming distance μn. Hence 2^n ≤ Σ_{i≤μn} C(n,i) · Σ_{j≤l} C(n,j)
+with l the VC dimension, and with Σ_{i≤pn} C(n,i) ≤ 2^{nH(p)} for p ≤ ½ (H the binary entropy) l/n ≥ H⁻¹(1 −
+H(μ)).
 
 VC dimension: Bartlett, Harvey, Liaw and Mehrabian (JMLR 20(63), 2019), Theorem 7, for ReLU (two pieces,
-degree one): with W parameters, L layers
-and k_i units in layer i, VCdim ≤ L + L·W·log2(4e R log2(2e R)), R = Σ i·k_i ≤ L·U.
+degree one): with W parameters, L layers and k_i units in layer i, VCdim ≤ L + L·W·log2(4e R log2(2e R)), R =
+Σ i·k_i ≤ L·U.
 """
 
 from __future__ import annotations

@@ -2,11 +2,9 @@
 grid.
 
 The interpolant on the Freudenthal triangulation of a grid with K cells an axis is Σ_g f*(g/K) φ(Kx − g) with
-the hat
-φ(t) = ReLU(1 − max(0, t_1, …, t_d) − max(0, −t_1, …, −t_d)). Inside a cell it is a convex combination of the
-cell's corners, so it is within
-Lip·(1/K) of f* in ℓ∞ and its sign on a set of cells is certified by the corners alone. It needs (K+1)^d hats:
-the exponential count.
+the hat φ(t) = ReLU(1 − max(0, t_1, …, t_d) − max(0, −t_1, …, −t_d)). Inside a cell it is a convex combination
+of the cell's corners, so it is within Lip·(1/K) of f* in ℓ∞ and its sign on a set of cells is certified by
+the corners alone. It needs (K+1)^d hats: the exponential count.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ReLU networks as explicit graphs: affine nodes with stored weights, ReLU nodes, and nothing else.
 
 A node is a vector. An affine node may read any earlier nodes, so skip connections are edges like all others.
-A parameter is a stored weight
-or bias; zeros are not stored, so the count is the number of edges and biases that the network really has.
+A parameter is a stored weight or bias; zeros are not stored, so the count is the number of edges and biases
+that the network really has.
 """
 
 from __future__ import annotations
@@ -230,8 +230,7 @@ def _enclose_affine(node: Affine, found: list[tuple[Tensor, Tensor]]) -> tuple[T
         size.index_add_(-1, term.rows, torch.maximum(below.abs(), above.abs()) * term.values.abs())
         count.index_add_(0, term.rows, torch.full_like(term.values, 2.0))
     # |fl(Σ) − Σ| ≤ γ_n Σ|w x| with γ_n = n·u/(1 − n·u) in any order of summation (Higham 2002, §4.2). Twice
-    # that also covers the rounding of
-    # the bound itself, and the smallest normal number covers underflow.
+    # that also covers the rounding of the bound itself, and the smallest normal number covers underflow.
     slack = 2 * (count + 4) * torch.finfo(low0.dtype).eps * size + torch.finfo(low0.dtype).tiny * (count + 4)
     return low - slack, high + slack
 

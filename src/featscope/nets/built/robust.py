@@ -5,8 +5,8 @@ With local indicators I_i, S = Σ I_i and a clean classifier f clamped to [−1,
     f_S = ReLU(f − S) − ReLU(−f − S) + Σ y_i I_i.
 
 On B(X_i, δ) the opposite indicators vanish and S ≥ 1, so y_i f_S = S ≥ 1; where S = 0 it is f. No product
-network is needed. Indicators are 1
-within δ' and 0 from R − δ' on, with δ' = δ + (R − 2δ)/8, so that rounding cannot spoil them.
+network is needed. Indicators are 1 within δ' and 0 from R − δ' on, with δ' = δ + (R − 2δ)/8, so that rounding
+cannot spoil them.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from featscope.core.errors import require
+from featscope.claims.certificates import require_fitting, require_labels, require_numbers
 
 Array = NDArray[np.float64]
 #: relative slack for the rounding of a perturbation that lies on the ball's surface
@@ -34,21 +34,10 @@ def fooled(w: Array, x: Array, y: NDArray[np.int64], delta: Array, eps: float, q
         and y.shape == x.shape[:1]
         and x.shape[-1] == w.shape[-1]
     )
-    shapes = f"w {w.shape}, x {x.shape}, y {y.shape}, delta {delta.shape}"
-    require(
-        fits,
-        "weights, points, labels and perturbations must fit together",
-        shapes,
-        "run the experiment again",
-    )
-    require(
-        all(np.isfinite(t).all() for t in (w, x, delta)),
-        "a certificate is made of numbers",
-        "NaN or ∞",
-        "run the experiment again",
-    )
+    require_fitting(fits, w=w, x=x, y=y, delta=delta)
+    require_numbers(w, x, delta)
     known = np.issubdtype(y.dtype, np.integer) and bool(((y >= 0) & (y < len(w))).all())
-    require(known, "labels must be the network's classes", str(np.unique(y)), "run the experiment again")
+    require_labels(known, y, "the network's classes")
     count = 0
     for point, label, move in zip(x, y, delta, strict=True):
         allowed = np.abs(move).max() <= eps * (1 + ROUNDING)

@@ -2,10 +2,9 @@
 patch law.
 
 The defaults train adversarially with η = 1 and the patch clip. At the paper's η = 0.1 and T = 1000 the run is
-still in its first phase under every
-reading of Clip (T·η is too short by a factor of about five), so the switch that the figure prints cannot be
-seen; the paper's literal setting is
-`--set adversarial.learning_rate=0.1 --set adversarial.steps=1000`, which is also the `paper` profile.
+still in its first phase under every reading of Clip (T·η is too short by a factor of about five), so the
+switch that the figure prints cannot be seen; the paper's literal setting is `--set
+adversarial.learning_rate=0.1 --set adversarial.steps=1000`, which is also the `paper` profile.
 """
 
 from __future__ import annotations

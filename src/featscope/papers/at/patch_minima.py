@@ -2,8 +2,7 @@
 the noise.
 
 Everything is exact for each sampled point: the networks read one axis a class, so the worst perturbation is
-known in closed form. Only the
-coordinates of the features matter, which is why the sample keeps no others.
+known in closed form. Only the coordinates of the features matter, which is why the sample keeps no others.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from pydantic import Field, field_validator
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
-from featscope.core.errors import require
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
@@ -27,6 +26,7 @@ from featscope.laws.patch_copy import compact_patches
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at.patch_columns import Trained
+from featscope.papers.at.sweeps import enough_dimensions
 
 DYNAMICS, SPANS = "dynamics", "spans"
 
@@ -73,22 +73,7 @@ class PatchNoise(Spec):
         """d and what follows from it is swept, not set."""
         refuse_unused(self, "d is swept: set dimensions", "law.d", "law.sigma_n", "net.sigma_0")
 
-    @field_validator("dimensions")
-    @classmethod
-    def _enough(cls, dimensions: tuple[int, ...]) -> tuple[int, ...]:
-        require(
-            len(set(dimensions)) >= 3,
-            "an exponent needs at least three dimensions",
-            f"{dimensions}",
-            "add more",
-        )
-        require(
-            max(dimensions) <= 10**15,
-            "dimensions must be at most 10¹⁵",
-            f"{max(dimensions)}",
-            "float64 ends there",
-        )
-        return dimensions
+    _enough = field_validator("dimensions")(enough_dimensions)
 
 
 def law_at(spec: PatchNoise, d: int) -> PatchLaw:

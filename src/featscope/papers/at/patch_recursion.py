@@ -2,8 +2,8 @@
 population data.
 
 Two routes to one trajectory: descent moves weights in R^d and knows nothing of coefficients, the recursion
-moves coefficients and knows nothing of
-R^d. Beside them, the approximation of Lemma 5.2, one step at a time, against the exact step.
+moves coefficients and knows nothing of R^d. Beside them, the approximation of Lemma 5.2, one step at a time,
+against the exact step.
 """
 
 from __future__ import annotations

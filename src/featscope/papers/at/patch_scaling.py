@@ -2,8 +2,8 @@
 coefficients drawn in law.
 
 The paper lets η = 1/poly(d): the recursions run in their small-step limit. All dimensions and seeds are one
-batch. Events are caught at the step at which
-they happen: who reaches its threshold first, and how large the other is by then.
+batch. Events are caught at the step at which they happen: who reaches its threshold first, and how large the
+other is by then.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from scipy import stats as sps
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
-from featscope.core.errors import require
 from featscope.core.rules import CONSTANT
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
@@ -33,6 +32,7 @@ from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at import printed
 from featscope.papers.at.patch_columns import Trained
+from featscope.papers.at.sweeps import enough_dimensions
 
 CURVES, EVENTS, INITIAL, POWER = "curves", "events", "initial", "power"
 
@@ -148,22 +148,7 @@ class PatchScaling(Spec):
         refuse_unused(self, "d is swept: set dimensions", "law.d", "law.sigma_n", "net.sigma_0")
         both_kinds(self.law)
 
-    @field_validator("dimensions")
-    @classmethod
-    def _enough(cls, dimensions: tuple[int, ...]) -> tuple[int, ...]:
-        require(
-            len(set(dimensions)) >= 3,
-            "an exponent needs at least three dimensions",
-            f"{dimensions}",
-            "add more",
-        )
-        require(
-            max(dimensions) <= 10**15,
-            "dimensions must be at most 10¹⁵",
-            f"{max(dimensions)}",
-            "float64 ends there",
-        )
-        return dimensions
+    _enough = field_validator("dimensions")(enough_dimensions)
 
 
 class Watched(NamedTuple):
@@ -204,8 +189,7 @@ class Setting(NamedTuple):
         """Which events hold now, (runs, events, k).
 
         Standard (D.9, D.10): max B ≥ ϱ/β; F_y ≥ log d. Adversarial (D.23 to D.25): Σ B^q = Θ(1/η̃), read as a
-        third of ϱ^{q−1}/(η̃ β^{q−2}),
-        the value at which the attack cancels β; max A ≥ ϱ/α; F_y(X̃) ≥ log d.
+        third of ϱ^{q−1}/(η̃ β^{q−2}), the value at which the attack cancels β; max A ≥ ϱ/α; F_y(X̃) ≥ log d.
         """
         rho, q = self.spec.net.rho, self.spec.net.q
         a, b = own_correlations(c.u), own_correlations(c.v)

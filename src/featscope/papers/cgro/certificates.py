@@ -7,6 +7,7 @@ from typing import TypedDict
 
 import numpy as np
 
+from featscope.claims.certificates import REMEDY, require_fitting, require_labels, require_numbers
 from featscope.core.errors import require
 
 
@@ -39,13 +40,7 @@ def ball_failures(
         and y.shape == x.shape[:1]
         and x.shape[2] == w.shape[1]
     )
-    shapes = f"w {w.shape}, x {x.shape}, y {y.shape}, delta {delta.shape}"
-    require(
-        fits,
-        "weights, points, labels and perturbations must fit together",
-        shapes,
-        "run the experiment again",
-    )
+    require_fitting(fits, w=w, x=x, y=y, delta=delta)
     _usable(y, w, x, delta)
     size = np.sqrt((delta.astype(np.float64) ** 2).sum(axis=(1, 2)))
     allowed = size <= radius * (1 + 1e-9)
@@ -70,11 +65,9 @@ def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float)
     R > 2δ and d ≥ R − (R − 2δ)/8 for the least d. Then y_i·f_S = S ≥ 1.
     """
     fits = x.ndim == 2 and y.shape == x.shape[:1]
-    require(
-        fits, "points and labels must fit together", f"x {x.shape}, y {y.shape}", "run the experiment again"
-    )
+    require_fitting(fits, x=x, y=y)
     _usable(y, x, np.array([delta, separation]))
-    require(delta >= 0, "δ must not be negative", f"delta={delta}", "run the experiment again")
+    require(delta >= 0, "δ must not be negative", f"delta={delta}", REMEDY)
     least: Fraction | None = None
     # Exact for float32 as well, whose own differences would round.
     up, down = x[y > 0].astype(np.float64), x[y < 0].astype(np.float64)
@@ -95,15 +88,5 @@ def robust_memory(x: np.ndarray, y: np.ndarray, delta: float, separation: float)
 
 def _usable(y: np.ndarray, *arrays: np.ndarray) -> None:
     """Refuse numbers that are none, and labels other than ±1, which would drop a point silently."""
-    require(
-        all(np.isfinite(t).all() for t in arrays),
-        "a certificate is made of numbers",
-        "NaN or ∞",
-        "run the experiment again",
-    )
-    require(
-        bool(np.isin(y, (-1, 1)).all()),
-        "labels must be −1 or 1",
-        str(np.unique(y)),
-        "run the experiment again",
-    )
+    require_numbers(*arrays)
+    require_labels(bool(np.isin(y, (-1, 1)).all()), y, "−1 or 1")

@@ -1,8 +1,8 @@
 """CGRO on real images: Figures 1 to 3 and appendix E, judged from rows.
 
-The rules are written out in docs/images-cgro.md.
-A verdict over seeds takes Student's interval of the mean over seeds; correlations are averaged on Fisher's
-scale. Epochs of one run are not independent, so no interval is taken over them.
+The rules are written out in docs/images-cgro.md. A verdict over seeds takes Student's interval of the mean
+over seeds; correlations are averaged on Fisher's scale. Epochs of one run are not independent, so no interval
+is taken over them.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from featscope.core.errors import require
+from featscope.claims.certificates import require_fitting, require_labels, require_numbers
 
 Array = NDArray[np.float64]
 #: weights that cancel to this share of their size are parallel up to rounding
@@ -72,23 +72,10 @@ def _fits(w: Array, b: Array, a: Array, x: Array, y: Array, delta: Array, certif
         and delta.shape == x.shape
     )
     fits = fits and y.shape == x.shape[:1] and certificate.shape == (len(y), 2**most, most)
-    shapes = ", ".join(str(t.shape) for t in (w, b, a, x, y, delta, certificate))
-    require(
-        fits,
-        "weights, points, perturbations and certificate must fit together",
-        shapes,
-        "run the experiment again",
-    )
-    finite = all(np.isfinite(t).all() for t in (w, b, a, x)) and not np.isnan(delta).any()
-    require(
-        finite, "weights, points and perturbations must be numbers", "NaN or ∞", "run the experiment again"
-    )
-    require(
-        bool(np.isin(y, (-1, 1)).all()),
-        "labels must be −1 or 1",
-        str(np.unique(y)),
-        "run the experiment again",
-    )
+    require_fitting(fits, w=w, b=b, a=a, x=x, y=y, delta=delta, certificate=certificate)
+    # A perturbation of infinite length stands for "none found".
+    require_numbers(w, b, a, x, np.where(np.isnan(delta), np.nan, 0.0))
+    require_labels(bool(np.isin(y, (-1, 1)).all()), y, "−1 or 1")
 
 
 def _lower(w: Array, b: Array, a: Array, x: Array, y: float, certificate: Array) -> float:
