@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from judging import TABLES, Cannot, Case, Table, expect
 
+from featscope.claims.claim import Claim
 from featscope.claims.registry import claims
+from featscope.experiments.registry import experiment, rooms
+from featscope.experiments.spec import PROFILES, resolve
 
 for module in sorted(Path(__file__).parents[1].glob("papers/*/judge_rows_*.py")):
     sys.path.insert(0, str(module.parent))
@@ -16,6 +19,18 @@ for module in sorted(Path(__file__).parents[1].glob("papers/*/judge_rows_*.py"))
 
 READINGS = [(claim.id, reading.name) for claim in claims().values() for reading in claim.readings]
 FAILED = {"FAILS", "INCONCLUSIVE", "OUT_OF_SCOPE"}
+
+
+@pytest.mark.parametrize("claim", claims().values(), ids=lambda claim: claim.id)
+def test_a_claim_is_made_of_what_it_should_be(claim: Claim) -> None:
+    assert claim.paper in rooms()
+    assert claim.statement.endswith(".")
+    assert len({reading.name for reading in claim.readings}) == len(claim.readings) > 0
+    texts = [claim.reference, claim.statement, *claim.hypotheses, *(r.text for r in claim.readings)]
+    assert all(isinstance(text, str) and text for text in texts)
+    for need in (need for reading in claim.readings for need in reading.needs.values()):
+        for profile in PROFILES:
+            resolve(experiment(need.experiment), profile, need.overrides)
 
 
 def test_every_reading_has_its_rows() -> None:
