@@ -31,7 +31,7 @@ LEAST ?= 0
 mutate: $(VENV)/ready-dev
 	$(BIN)/python tools/mutate $(PACKAGES) --sample $(N) --seed $(SEED) --least $(LEAST)
 
-# Kill −9 at 20 moments of each command, two processes at once, a disk that is really full (docs/testing-faults.md).
+# Kill −9 at 20 moments of each command, two processes at once, a disk that is really full (docs/testing.md).
 test-faults: $(VENV)/ready-dev
 	FEATSCOPE_FAULTS=20 $(BIN)/pytest -rP tests/core/test_faults.py
 
