@@ -363,8 +363,8 @@ class Store:
         run = Run(self.place(spec))
         if not (run.path / "manifest.json").exists() or run.damage() is not None:
             return None
-        if _old(run.path).exists() or (run.path / "parts").exists():
-            # Left by a kill after the exchange; a store that cannot be written, or is being written, keeps it.
+        if any(path.exists() for path in (_old(run.path), run.path / "parts", _lock_file(run.path))):
+            # Left by a kill after the exchange, and gone once the lock was held; a store that cannot be written, or is being written, keeps it.
             with contextlib.suppress(FeatscopeError, OSError), locked(run.path, wait=False):
                 _bring_back(run.path)
         return run
@@ -405,6 +405,10 @@ def _old(place: Path) -> Path:
     return place.with_name(place.name + ".old")
 
 
+def _lock_file(place: Path) -> Path:
+    return place.with_name(place.name + ".lock")
+
+
 def _bring_back(place: Path) -> None:
     """Undo half an exchange that a kill left."""
     if _old(place).exists() and not place.exists():
@@ -416,7 +420,7 @@ def _bring_back(place: Path) -> None:
 @contextlib.contextmanager
 def locked(place: Path, wait: bool = True, progress: Progress | None = None) -> Iterator[None]:
     """Be the only process that writes at ``place``; ``wait`` for another, or say that there is one."""
-    path = place.with_name(place.name + ".lock")
+    path = _lock_file(place)
     handle = _lock(path, wait, progress or Silent())
     try:
         yield
