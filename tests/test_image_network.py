@@ -76,8 +76,11 @@ def test_labels_follow_the_grouping_and_the_outputs_must_fit(tiny):
         data(tiny.replace(grouping="halves"), 0)
 
 
+HELD = {"experiment": "x", "revision": 1, "spec": {}}
+
+
 def _hold(root, ready, go):
-    with Store(root).write({"experiment": "x"}, Silent()) as folder:
+    with Store(root).write(HELD, Silent()) as folder:
         ready.set()
         go.wait(30)
         folder.finish({"made": 1}, {})
@@ -90,13 +93,13 @@ def test_a_run_that_another_process_makes_is_waited_for(tmp_path):
     other.start()
     assert ready.wait(60)
     store = Store(tmp_path)
-    with pytest.raises(FeatscopeError, match="another process"), store.write({"experiment": "x"}, Silent()):
+    with pytest.raises(FeatscopeError, match="another process"), store.write(HELD, Silent(), wait=False):
         pass
     found = []
 
     def wait():
-        with store.write({"experiment": "x"}, Silent(), wait=True):
-            found.append(store.find({"experiment": "x"}))
+        with store.write(HELD, Silent(), wait=True):
+            found.append(store.find(HELD))
 
     waiting = threading.Thread(target=wait)
     waiting.start()

@@ -231,7 +231,7 @@ def failures(fields: Fields, radius: float = 1.0) -> int:
 
 def test_the_honest_failures_count() -> None:
     found = ball_failures(*cgro_fields().values(), 1.0)
-    assert found == {"points": 2, "failures": 2, "largest_norm": pytest.approx(1.0), "radius": 1.0}
+    assert found == {"points": 2, "failures": 2, "wrong_clean": 0, "largest_norm": pytest.approx(1.0), "radius": 1.0}
     assert failures(cgro_fields(), 1 - 5e-10) == 2
 
 

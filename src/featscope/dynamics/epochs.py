@@ -160,7 +160,8 @@ def robust_accuracy(net: nn.Module, data: ImageBatch, threat: Threat, steps: int
 
     def look(searched: Model, chosen: Tensor, name: str) -> Fallen:
         x, y = data.x[chosen], data.y[chosen]
-        delta = attack(searched, x, y, threat, stream(0, "sample"))
+        # The copy and the network from the same starts.
+        delta = attack(searched, x, y, threat, rng.clone_state())
         return Fallen(torch.where(margin(net(x + delta), y) > 0, torch.inf, threat.eps).cpu(), delta)
 
     with in_mode(net, "eval"):
