@@ -10,7 +10,7 @@ import polars as pl
 import torch
 
 import featscope as fs
-from featscope.attacks.patch_training_attack import Ascent
+from featscope.attacks.patch_training_attack import PatchTrainingAttack
 from featscope.core.store import table
 from featscope.dynamics.patch_descent import Weights, training_step
 from featscope.dynamics.patch_observables import correlations, own_correlations
@@ -33,7 +33,7 @@ class Fading(fs.PatchLaw, registered="fading"):
         return batch._replace(x=factor[..., None] * batch.x, amplitude=factor * batch.amplitude)
 
 
-def train(law: Fading, attack: Ascent | None, steps: int) -> pl.DataFrame:
+def train(law: Fading, attack: PatchTrainingAttack | None, steps: int) -> pl.DataFrame:
     """Rows of a training: the neurons' largest ⟨w, u⟩ (robust) and ⟨w, v⟩ (non-robust), own class."""
     batch, net = law.sample(60, seed=0), PatchNetSpec(width=20)
     start = Weights(net.init(law.k, law.d, fs.stream(0, "init")))
@@ -57,7 +57,7 @@ def main(picture: str = "own_law.png", steps: int = 1000) -> dict[str, pl.DataFr
     return found
 
 
-ATTACKS = {"standard": None, "adversarial": Ascent(eps=1.2)}
+ATTACKS = {"standard": None, "adversarial": PatchTrainingAttack(eps=1.2)}
 
 if __name__ == "__main__":
     for training, rows in main(sys.argv[1] if sys.argv[1:] else "own_law.png").items():

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from featscope.attacks.ascent import (
+from featscope.attacks.minimal import MinimalPGD
+from featscope.attacks.patch_training_attack import (
     Highest,
     Seen,
     UntilFooled,
@@ -14,7 +15,6 @@ from featscope.attacks.ascent import (
     stepping,
     through,
 )
-from featscope.attacks.minimal import MinimalPGD
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.losses import CROSS_ENTROPY, margin

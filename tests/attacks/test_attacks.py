@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.patch_model_free import model_free, write_robust
-from featscope.attacks.patch_training_attack import Ascent, Directions, right_at_both
+from featscope.attacks.patch_training_attack import Directions, PatchTrainingAttack, right_at_both
 from featscope.attacks.pgd import ONE_STEP, PGD
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput
@@ -163,13 +163,13 @@ def test_clips_are_the_printed_formulas() -> None:
     y = torch.tensor([0, 1, 0, 1, 1, 0])
     net = PatchNet(w)
     z = -7.0 * net.own_gradient(x, y)
-    delta = Ascent(clip="coordinate", step_size=7.0, eps=0.3).perturb(net, x, y)
+    delta = PatchTrainingAttack(clip="coordinate", step_size=7.0, eps=0.3).perturb(net, x, y)
     assert torch.allclose(delta, z / (z.abs() / 0.3).clamp(min=1))
-    delta = Ascent(clip="patch", step_size=7.0, eps=0.3).perturb(net, x, y)
+    delta = PatchTrainingAttack(clip="patch", step_size=7.0, eps=0.3).perturb(net, x, y)
     assert torch.allclose(delta, z / (z.abs().amax(-1, keepdim=True) / 0.3).clamp(min=1))
-    delta = Ascent(clip="patch", norm="L2", step_size=7.0, eps=0.3).perturb(net, x, y)
+    delta = PatchTrainingAttack(clip="patch", norm="L2", step_size=7.0, eps=0.3).perturb(net, x, y)
     assert torch.allclose(delta, z / (z.norm(dim=-1, keepdim=True) / 0.3).clamp(min=1))
-    assert torch.equal(Ascent(eps=0.0).perturb(net, x, y), torch.zeros_like(x))
+    assert torch.equal(PatchTrainingAttack(eps=0.0).perturb(net, x, y), torch.zeros_like(x))
 
 
 @pytest.mark.parametrize("objective", ["own-logit", "margin", "cross-entropy"])
@@ -181,7 +181,9 @@ def test_ascent_raises_its_objective(objective: str) -> None:
     y = torch.randint(0, 3, (30,), generator=stream(0, "y"))
     net = PatchNet(w)
     goal = loss(objective)
-    moved = goal.value(net(x + Ascent(objective=objective, eps=1e-4, step_size=1e-4).perturb(net, x, y)), y)
+    moved = goal.value(
+        net(x + PatchTrainingAttack(objective=objective, eps=1e-4, step_size=1e-4).perturb(net, x, y)), y
+    )
     assert (moved >= goal.value(net(x), y) - 1e-12).all()
 
 
@@ -193,7 +195,7 @@ def test_coefficient_clip_is_one_sided_and_can_leave_the_ball() -> None:
     c = torch.randn(4, 3, 14, generator=stream(0, "c"), dtype=torch.float64)
     assert torch.allclose(directions.coefficients(directions.combine(c)), c, atol=1e-9)
     batch = law.population()
-    ascent = Ascent(clip="coefficient", step_size=500.0, eps=0.1)
+    ascent = PatchTrainingAttack(clip="coefficient", step_size=500.0, eps=0.1)
     found = directions.coefficients(ascent.perturb(PatchNet(w0), batch.x, batch.y, directions))
     assert float(found.min()) == pytest.approx(-0.1, abs=1e-9)
     assert float(found.max()) > 0.1

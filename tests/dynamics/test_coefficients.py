@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy import stats as sps
 
-from featscope.attacks.patch_training_attack import Ascent, Directions
+from featscope.attacks.patch_training_attack import Directions, PatchTrainingAttack
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
@@ -60,7 +60,7 @@ def test_adversarial_recursion_is_descent_over_500_steps(name: str, step_size: f
     _, batch, data, u, v, w0 = setup(name)
     directions, ascent = (
         Directions(torch.cat([u, v]), w0),
-        Ascent(clip="coefficient", eps=0.5, step_size=step_size),
+        PatchTrainingAttack(clip="coefficient", eps=0.5, step_size=step_size),
     )
     descent = training_step(
         SPEC, batch.x, batch.y, 0.05, lambda net, x, y: ascent.perturb(net, x, y, directions)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from featscope.attacks.patch_axis_margin import worst_margins
-from featscope.attacks.patch_training_attack import Ascent
+from featscope.attacks.patch_training_attack import PatchTrainingAttack
 from featscope.core.losses import LOSSES, OWN_LOGIT, margin, runner_up
 from featscope.core.streams import stream
 from featscope.nets import cubic_cnn, multiclass, two_layer
@@ -51,7 +51,7 @@ def test_the_own_logits_gradient_visits_the_own_class_only(q: int, rho: float) -
     (wanted,) = torch.autograd.grad(sum(outputs[i, y[i]] for i in range(6)), leaf)
     net = PatchNet(w, q, rho)
     assert torch.allclose(net.own_gradient(x, y), wanted, atol=1e-12)
-    assert torch.allclose(Ascent().gradient(net, x, y), -wanted, atol=1e-12)
+    assert torch.allclose(PatchTrainingAttack().gradient(net, x, y), -wanted, atol=1e-12)
     order = torch.argsort(y, stable=True)
     assert torch.allclose(net.own_gradient(x[order], y[order]), wanted[order], atol=1e-12)
 
@@ -59,7 +59,7 @@ def test_the_own_logits_gradient_visits_the_own_class_only(q: int, rho: float) -
 @pytest.mark.parametrize("objective", ["own-logit", "margin", "cross-entropy"])
 def test_ascent_climbs_its_objective(objective: str) -> None:
     net, x, y = PatchNet(normal(3, 2, 5), 3, 0.5), normal(6, 4, 5, seed=1), torch.tensor([2, 0, 1, 1, 0, 2])
-    ascent = Ascent(objective=objective, eps=1e-4, step_size=1e6)
+    ascent = PatchTrainingAttack(objective=objective, eps=1e-4, step_size=1e6)
     leaf = x.clone().requires_grad_(True)
     outputs = net(leaf)
     value = {

@@ -21,7 +21,7 @@ from featscope.nets.patch_cnn import PatchNet
 Clip = Literal["coordinate", "patch", "coefficient"]
 
 
-class Ascent(Value):
+class PatchTrainingAttack(Value):
     """One step of size ``step_size`` (η̃) on ``objective``, clipped to radius ``eps``.
 
     `coordinate` clamps every coordinate to [−ε, ε]; `patch` rescales each patch by max(1, ‖z_p‖/ε);

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from featscope.attacks.patch_training_attack import Ascent
+from featscope.attacks.patch_training_attack import PatchTrainingAttack
 from featscope.bench.timing import Ratio, compare
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
@@ -75,7 +75,7 @@ def measure() -> Iterator[Ratio]:
         law, spec = PatchLaw(), PatchNetSpec()
         batch = law.sample(100, stream(0, "bench")).to(torch.float32)
         w = spec.init(law.k, law.d, stream(0, "init")).float()
-        ascent = Ascent(step_size=ETA_TILDE, eps=EPS)
+        ascent = PatchTrainingAttack(step_size=ETA_TILDE, eps=EPS)
         step = training_step(spec, batch.x, batch.y, ETA, ascent.perturb)
         state = Weights(w)
         for t in range(50):

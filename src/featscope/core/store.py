@@ -491,6 +491,10 @@ def _old(place: Path) -> Path:
     return place.with_name(place.name + ".old")
 
 
+def _lock_file(place: Path) -> Path:
+    return place.with_name(place.name + ".lock")
+
+
 def _bring_back(place: Path) -> None:
     """Undo half an exchange that a kill left."""
     if _old(place).exists() and not place.exists():

@@ -16,9 +16,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from featscope.attacks.ascent import ascend, by_autograd, fooling, stepping
 from featscope.attacks.copies import Fallen, hidden
 from featscope.attacks.mode import Mode, in_mode
+from featscope.attacks.patch_training_attack import ascend, by_autograd, fooling, stepping
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput, require
@@ -184,7 +184,8 @@ def robust_accuracy(
 
     def look(searched: Model, chosen: Tensor, name: str) -> Fallen:
         x, y = data.x[chosen], data.y[chosen]
-        delta = attack(searched, x, y, threat, stream(0, "sample"))
+        # The copy and the network from the same starts.
+        delta = attack(searched, x, y, threat, rng.clone_state())
         return Fallen(torch.where(margin(net(x + delta), y) > 0, torch.inf, threat.eps).cpu(), delta)
 
     with in_mode(net, "eval"):

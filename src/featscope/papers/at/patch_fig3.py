@@ -19,7 +19,7 @@ from torch import Tensor
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.patch_certificate import certified, certify
 from featscope.attacks.patch_model_free import model_free
-from featscope.attacks.patch_training_attack import Ascent, Clip, Directions, right_at_both
+from featscope.attacks.patch_training_attack import Clip, Directions, PatchTrainingAttack, right_at_both
 from featscope.attacks.pgd import ONE_STEP, PGD, Attack
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
@@ -156,10 +156,10 @@ class PatchFig3(Spec):
         self.threat("full-ball")
 
     @property
-    def ascent(self) -> Ascent:
+    def ascent(self) -> PatchTrainingAttack:
         """The training attack."""
         adv = self.adversarial
-        return Ascent(
+        return PatchTrainingAttack(
             objective=adv.objective, step_size=adv.step_size, eps=self.eps, norm=self.norm, clip=adv.clip
         )
 

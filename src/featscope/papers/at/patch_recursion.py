@@ -15,7 +15,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from featscope.attacks.patch_training_attack import Ascent, Directions
+from featscope.attacks.patch_training_attack import Directions, PatchTrainingAttack
 from featscope.core.columns import column
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
@@ -167,7 +167,7 @@ def run_arm(spec: PatchRecursion, folder: Folder, arm: Arm) -> Recording[Both]:
     )
     x, y = batch.x.expand(runs, -1, -1, -1), batch.y.expand(runs, -1)
     if arm == "adversarial":
-        ascent = Ascent(clip="coefficient", eps=spec.eps, step_size=spec.step_size)
+        ascent = PatchTrainingAttack(clip="coefficient", eps=spec.eps, step_size=spec.step_size)
         directions = Directions(torch.cat([u, v]), w0)
         descent = training_step(
             spec.net, x, y, spec.learning_rate, lambda net, a, b: ascent.perturb(net, a, b, directions)
