@@ -202,7 +202,7 @@ def weakened(batch_x: Tensor, residual: float) -> Tensor:
 def steepest_ball(radius: float, steps: int) -> Perturb:
     """FGSM (one step) or PGD over the ℓ2 ball against the current network: what §7 leaves as future work.
 
-    PatchTrainingAttack on the logistic loss from the point itself with normalised gradient steps of 2.5·δ/steps (δ for one
+    Ascent on the logistic loss from the point itself with normalised gradient steps of 2.5·δ/steps (δ for one
     step).
     """
 
