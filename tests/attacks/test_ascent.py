@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from featscope.attacks.minimal import MinimalPGD
-from featscope.attacks.patch_training_attack import (
+from featscope.attacks.ascent import (
     Highest,
     Seen,
     UntilFooled,
@@ -15,6 +14,7 @@ from featscope.attacks.patch_training_attack import (
     stepping,
     through,
 )
+from featscope.attacks.minimal import MinimalPGD
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.losses import CROSS_ENTROPY, margin

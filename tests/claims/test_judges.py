@@ -2,7 +2,6 @@
 takes NaN for a success."""
 
 import importlib
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from featscope.experiments.registry import experiment, rooms
 from featscope.experiments.spec import PROFILES, resolve
 
 for module in sorted(Path(__file__).parents[1].glob("papers/*/judge_rows_*.py")):
-    sys.path.insert(0, str(module.parent))
     importlib.import_module(module.stem)
 
 READINGS = [(claim.id, reading.name) for claim in claims().values() for reading in claim.readings]

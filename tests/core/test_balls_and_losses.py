@@ -253,12 +253,12 @@ def test_the_nearest_names_or_all_of_them():
 
 def test_last_rows_take_the_last_step_of_each_run_and_skip_what_was_not_recorded():
     rows = pl.DataFrame(
-        {"run": [1, 0, 1, 0], "step": [2, 1, 1, 0], "a": [5.0, 6.0, 7.0, 8.0], "b": [None, None, 1.0, 2.0]}
+        {"seed": [1, 0, 1, 0], "step": [2, 1, 1, 0], "a": [5.0, 6.0, 7.0, 8.0], "b": [None, None, 1.0, 2.0]}
     )
-    last = {row["run"]: row for row in last_rows(rows).to_dicts()}
-    assert last[0] == {"run": 0, "step": 1, "a": 6.0, "b": 2.0}
-    assert last[1] == {"run": 1, "step": 2, "a": 5.0, "b": 1.0}
-    assert last_rows(rows)["run"].to_list() == [0, 1]
+    last = {row["seed"]: row for row in last_rows(rows).to_dicts()}
+    assert last[0] == {"seed": 0, "step": 1, "a": 6.0, "b": 2.0}
+    assert last[1] == {"seed": 1, "step": 2, "a": 5.0, "b": 1.0}
+    assert last_rows(rows)["seed"].to_list() == [0, 1]
 
 
 def test_a_value_is_frozen_finite_and_its_first_error_is_one_line():

@@ -14,7 +14,8 @@ from featscope.core.store import Folder, Store, digest
 from featscope.core.streams import stream
 from featscope.experiments import spec as specs
 from featscope.experiments.registry import experiment, experiments
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.runner import run
+from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw
 
 
@@ -58,13 +59,13 @@ def name(spec: Spec, plan: Experiment = PLAN) -> str:
 
 def test_a_law_with_another_sample_is_another_run_with_other_rows(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    stock = specs.run(PLAN, Drawn(), store)
-    dark = specs.run(PLAN, Drawn(law=Darker()), store)
+    stock = run(Request(PLAN, Drawn()), store)
+    dark = run(Request(PLAN, Drawn(law=Darker())), store)
     assert dark.path != stock.path
     assert dark.summary["total"] == pytest.approx(stock.summary["total"] / 2)
-    assert dark.spec["types"] == {"law": "darker-patches"}
-    assert "types" not in stock.spec
-    assert specs.run(PLAN, Drawn(law=Darker()), store).path == dark.path
+    assert dark.identity["types"] == {"law": "darker-patches"}
+    assert "types" not in stock.identity
+    assert run(Request(PLAN, Drawn(law=Darker())), store).path == dark.path
 
 
 def test_the_own_fields_of_a_subclass_count() -> None:
@@ -84,14 +85,14 @@ def test_parts_in_tuples_are_named_where_they_stand() -> None:
 
 def test_what_has_no_name_is_refused_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r'class Nameless\(PatchLaw, registered="a-name"\)'):
-        specs.run(PLAN, Drawn(law=Nameless()), Store(tmp_path))
+        run(Request(PLAN, Drawn(law=Nameless())), Store(tmp_path))
     assert not any(tmp_path.iterdir())
 
     class Other(Drawn):
         pass
 
     with pytest.raises(BadInput, match="spec: Other"):
-        specs.run(PLAN, Other(), Store(tmp_path))
+        run(Request(PLAN, Other()), Store(tmp_path))
 
 
 def test_a_name_is_not_inherited_and_belongs_to_one_class() -> None:

@@ -10,9 +10,10 @@ import torch
 
 from featscope.core import store as stores
 from featscope.core.errors import BadInput, FeatscopeError
-from featscope.core.store import Folder, Run, Silent, Store, digest, find_runs
+from featscope.core.store import Folder, Silent, Store, StoredRun, digest, find_stored
 from featscope.experiments import spec as specs
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.runner import run
+from featscope.experiments.spec import Experiment, Request, Spec
 
 CALLS: list[str] = []
 
@@ -40,26 +41,26 @@ TOY = Experiment("toy", "at", "a toy", Toy, toy, {"quick": "0 s"})
 def test_a_run_is_found_again_by_its_spec(tmp_path: Path) -> None:
     CALLS.clear()
     store = Store(tmp_path)
-    first = specs.run(TOY, specs.resolve(TOY, "cpu"), store)
-    again = specs.run(TOY, specs.resolve(TOY, "cpu", {"n": 3}), store)
+    first = run(Request(TOY, specs.resolve(TOY, "cpu")), store)
+    again = run(Request(TOY, specs.resolve(TOY, "cpu", {"n": 3})), store)
     assert first.path == again.path
     assert CALLS == ["run"]
-    assert specs.run(TOY, specs.resolve(TOY, "quick"), store).path != first.path
-    specs.run(TOY, specs.resolve(TOY, "cpu"), store, force=True)
+    assert run(Request(TOY, specs.resolve(TOY, "quick")), store).path != first.path
+    run(Request(TOY, specs.resolve(TOY, "cpu")), store, force=True)
     assert len(CALLS) == 3
     assert first.summary == {"size": 3}
     assert first.part("part")["pair"].to_list() == [[0, 1], [1, 2], [2, 3]]
     assert torch.equal(first.tensors["part/t"], torch.arange(3))
     assert first.manifest["radii"] == {"eps": "0.5"}
     assert {"python", "packages", "seeds", "wall_seconds"} <= set(first.manifest)
-    assert [run.path for run in find_runs(tmp_path)] == sorted(
+    assert [run.path for run in find_stored(tmp_path)] == sorted(
         {first.path, store.place(specs.identity(TOY, specs.resolve(TOY, "quick")))}
     )
 
 
 def test_a_new_revision_is_a_new_run(tmp_path: Path) -> None:
     later = Experiment("toy", "at", "a toy", Toy, toy, {"quick": "0 s"}, revision=2)
-    a, b = (specs.run(e, specs.resolve(e, "cpu"), Store(tmp_path)) for e in (TOY, later))
+    a, b = (run(Request(e, specs.resolve(e, "cpu")), Store(tmp_path)) for e in (TOY, later))
     assert a.path != b.path
 
 
@@ -72,19 +73,19 @@ def test_a_failing_run_leaves_no_finished_folder_and_keeps_its_parts(tmp_path: P
 
     plan = Experiment("breaks", "at", "x", Toy, breaks, {})
     with pytest.raises(OSError, match="space"):
-        specs.run(plan, Toy(), Store(tmp_path))
-    assert find_runs(tmp_path) == []
-    assert specs.run(plan, Toy(), Store(tmp_path)).summary == {"kept": 1}
+        run(Request(plan, Toy()), Store(tmp_path))
+    assert find_stored(tmp_path) == []
+    assert run(Request(plan, Toy()), Store(tmp_path)).summary == {"kept": 1}
 
 
 def test_damage_is_a_one_line_error(tmp_path: Path) -> None:
-    run = specs.run(TOY, Toy(), Store(tmp_path))
-    (run.path / "rows.parquet").write_bytes(b"PAR1 garbage")
-    (run.path / "summary.json").write_text('{"size": ')
-    (run.path / "tensors.safetensors").write_bytes(b"\x00" * 20)
+    done = run(Request(TOY, Toy()), Store(tmp_path))
+    (done.path / "rows.parquet").write_bytes(b"PAR1 garbage")
+    (done.path / "summary.json").write_text('{"size": ')
+    (done.path / "tensors.safetensors").write_bytes(b"\x00" * 20)
     for read in (lambda r: r.rows, lambda r: r.summary, lambda r: r.tensors):
-        with pytest.raises(BadInput, match=f"delete the folder {run.path} and make the run again") as caught:
-            read(Run(run.path))
+        with pytest.raises(BadInput, match=f"delete the folder {done.path} and make the run again") as caught:
+            read(StoredRun(done.path))
         assert "\n" not in str(caught.value)
 
 
@@ -93,7 +94,7 @@ def test_two_writers_do_not_meet(tmp_path: Path) -> None:
     with (
         store.write(who, Silent()),
         pytest.raises(FeatscopeError, match="another process"),
-        store.write(who, Silent()),
+        store.write(who, Silent(), wait=False),
     ):
         pass
 

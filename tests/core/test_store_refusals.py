@@ -6,7 +6,7 @@ import math
 import pytest
 
 from featscope.core.errors import BadInput
-from featscope.core.store import find_runs, write_json
+from featscope.core.store import find_stored, write_json
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -18,6 +18,6 @@ def test_what_is_no_number_is_never_written(tmp_path, value):
 
 
 def test_runs_are_sought_in_a_folder(tmp_path):
-    assert find_runs(tmp_path) == []
+    assert find_stored(tmp_path) == []
     with pytest.raises(BadInput, match="not a folder"):
-        find_runs(tmp_path / "absent")
+        find_stored(tmp_path / "absent")

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from featscope.cli.main import invoke
 from featscope.core.errors import BadInput, FeatscopeError
+from featscope.core.locks import locked
 from featscope.images import data_folder as shelf
 from featscope.images import datasets, formats, sources
 from featscope.images.catalogue import ARRAYS, CIFAR10, DATASETS, FASHION, MNIST, SVHN
@@ -85,7 +86,7 @@ def serve():
 
 def tree(root: Path) -> dict[str, bytes]:
     """What a reader can see: everything but locks, downloads in progress and the name of the source."""
-    hidden = (".downloads", "source.json")
+    hidden = (".downloads", ".locks", "source.json")
     return {
         str(p.relative_to(root)): p.read_bytes()
         for p in sorted(root.rglob("*"))
@@ -345,7 +346,7 @@ def test_two_fetches_at_once_do_not_mix(tmp_path):
     described, arrays = files.small(MNIST)
     folder = files.write_files(tmp_path / "mine", files.official_files(MNIST, arrays))
     tmp_path.joinpath("d").mkdir()
-    with shelf.locked(tmp_path / "d" / ".mnist.lock"), pytest.raises(FeatscopeError, match="another process"):
+    with locked(tmp_path / "d" / "mnist"), pytest.raises(FeatscopeError, match="another process"):
         datasets.fetch(described, tmp_path / "d", folder=folder)
 
 

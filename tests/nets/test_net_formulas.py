@@ -13,6 +13,7 @@ from torch.nn import functional
 from featscope.attacks.patch_axis_margin import worst_margins
 from featscope.attacks.patch_training_attack import PatchTrainingAttack
 from featscope.core.losses import LOSSES, OWN_LOGIT, margin, runner_up
+from featscope.core.signs import label_index
 from featscope.core.streams import stream
 from featscope.nets import cubic_cnn, multiclass, two_layer
 from featscope.nets.activations import slope_, smoothed_relu, smoothed_relu_slope, value_and_slope_
@@ -273,7 +274,7 @@ def test_the_cubic_network_by_plain_sums() -> None:
     assert torch.allclose(pull(c), gw, atol=1e-11)
     assert torch.allclose(f, cubic_cnn.output(w, x), atol=1e-12)
     assert torch.allclose(cubic_cnn.input_gradient(w, x, c), gx, atol=1e-11)
-    assert cubic_cnn.label_index(torch.tensor([-1.0, 1.0])).tolist() == [0, 1]
+    assert label_index(torch.tensor([-1.0, 1.0])).tolist() == [0, 1]
     basis = cubic_cnn.row_basis(w[0])
     assert torch.allclose(basis.mT @ basis, torch.eye(3, dtype=F64), atol=1e-12)
     assert torch.allclose(w[0] @ basis @ basis.mT, w[0], atol=1e-12)

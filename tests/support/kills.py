@@ -95,9 +95,7 @@ def runs_in(folder: Path) -> object:
             tensors,
             run.manifest["finished"],
         ]
-    left = [
-        path.name for path in folder.rglob("*") if path.name.endswith((".partial", ".old", ".new", ".lock"))
-    ]
+    left = [path.name for path in folder.rglob("*") if path.name.endswith((".partial", ".old", ".new"))]
     return [found, left]
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from featscope.attacks.ascent import Highest, Seen, ascend, fooling, through, widened
 from featscope.attacks.mode import kept
-from featscope.attacks.patch_training_attack import Highest, Seen, ascend, fooling, through, widened
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require_at_least
 from featscope.core.linearise import Model

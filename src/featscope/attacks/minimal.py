@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from featscope.attacks.patch_training_attack import Look, Move, Seen, ascend
+from featscope.attacks.ascent import Look, Move, Seen, ascend
 from featscope.core.balls import Ball
 from featscope.core.errors import require_at_least
 from featscope.core.losses import CROSS_ENTROPY

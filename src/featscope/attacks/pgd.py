@@ -9,16 +9,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from featscope.attacks.ascent import Highest, UntilFooled, ascend, falling, fooling, stepping, through
 from featscope.attacks.mode import kept
-from featscope.attacks.patch_training_attack import (
-    Highest,
-    UntilFooled,
-    ascend,
-    falling,
-    fooling,
-    stepping,
-    through,
-)
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require, require_at_least
 from featscope.core.linearise import Model

@@ -4,7 +4,7 @@ autograd loop."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -55,7 +55,7 @@ def measure() -> Iterator[Ratio]:
     yield _many_dimensions(2**16, 20)
 
 
-def _five_seeds(plain: object) -> Ratio:
+def _five_seeds(plain: Callable[[], None]) -> Ratio:
     law = SignalLaw()
     starts = [
         law.instance(N, WIDTH, law.d**-0.5, stream(s, "data", "train"), stream(s, "init")) for s in range(5)
@@ -69,7 +69,7 @@ def _five_seeds(plain: object) -> Ratio:
         plain,
         repeats=20,
         work=5,
-    )  # type: ignore[arg-type]
+    )
 
 
 def _many_dimensions(d: int, n: int) -> Ratio:

@@ -7,7 +7,7 @@ import polars as pl
 from featscope.claims.claim import Finding
 from featscope.claims.judging import exactly, grows_at_most, reaches, smallest
 from featscope.core.rules import PROVEN_MARGIN
-from featscope.papers.cgro.built import SampledNetwork as C
+from featscope.experiments.built import SampledNetwork as C
 
 
 def certified(rows: pl.DataFrame) -> Finding:

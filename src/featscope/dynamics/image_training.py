@@ -16,9 +16,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from featscope.attacks.ascent import ascend, by_autograd, fooling, stepping
 from featscope.attacks.copies import Fallen, hidden
 from featscope.attacks.mode import Mode, in_mode
-from featscope.attacks.patch_training_attack import ascend, by_autograd, fooling, stepping
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput, require

@@ -22,17 +22,9 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
+from featscope.attacks.ascent import Highest, Seen, ascend, by_autograd, falling, stepping, widened
 from featscope.attacks.curve import require_ascending
 from featscope.attacks.mode import in_mode
-from featscope.attacks.patch_training_attack import (
-    Highest,
-    Seen,
-    ascend,
-    by_autograd,
-    falling,
-    stepping,
-    widened,
-)
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.losses import CROSS_ENTROPY

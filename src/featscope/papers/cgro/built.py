@@ -16,6 +16,7 @@ from featscope.core.columns import Columns, column
 from featscope.core.signs import label_index, share
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
+from featscope.experiments.built import BuiltNetwork, SampledNetwork, network_row, summary_of
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import Labelled, PackingLaw, packing_for
 from featscope.nets.built.robust import (
@@ -29,7 +30,6 @@ from featscope.nets.built.robust import (
     norm_of,
     opposite_distance,
 )
-from featscope.papers.cgro.built import BuiltNetwork, SampledNetwork, network_row, summary_of
 
 Row = dict[str, Any]
 

@@ -14,11 +14,11 @@ from torch import Tensor
 from featscope.core.columns import Columns, column
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
+from featscope.experiments.built import SampledNetwork, network_row, summary_of
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import PackingLaw, separated, separated_sample
 from featscope.nets.built.fstar import GridClassifier, f_star, grid_parameters, slope_bound
 from featscope.nets.built.robust import Indicator, memorising_network, memorising_parameters, norm_of
-from featscope.papers.cgro.built import SampledNetwork, network_row, summary_of
 
 Row = dict[str, Any]
 #: squares for each point cost more and give nothing here
