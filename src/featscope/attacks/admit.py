@@ -36,6 +36,7 @@ def admit(model: Model, x: Tensor, y: Tensor, threat: Threat) -> tuple[Model, Te
         "check both",
     )
     threat.require_fits(x, y)
+    _initialised(model)
     model = _in_precision(model, x)
     outputs = _first_outputs(model, x[:2])
     if outputs.dtype != x.dtype and isinstance(model, nn.Module):
@@ -52,11 +53,21 @@ def admit(model: Model, x: Tensor, y: Tensor, threat: Threat) -> tuple[Model, Te
     return model, y
 
 
-def _labels(y: Tensor) -> Tensor:
-    rule, remedy = (
-        "labels must be class numbers of shape (N,)",
-        "use y.long(), or y.argmax(-1) for one-hot labels",
+def _initialised(model: Model) -> None:
+    lazy = isinstance(model, nn.Module) and any(map(torch.nn.parameter.is_lazy, model.parameters()))
+    require(
+        not lazy,
+        "the network must have weights",
+        "lazy layers that were never called",
+        "load them, or call it once",
     )
+
+
+def _labels(y: Tensor) -> Tensor:
+    rule = "labels must be class numbers of shape (N,)"
+    remedy = "use y.long(), or (y > 0).long() for ±1"
+    if y.dim() == 2:
+        remedy = "use y.argmax(-1) for one-hot labels" if y.shape[1] > 1 else "use y.flatten().long()"
     require(y.dim() == 1 and not y.is_floating_point(), rule, f"{_type(y)} of shape {tuple(y.shape)}", remedy)
     return y.long()
 

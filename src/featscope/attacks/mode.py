@@ -22,11 +22,15 @@ def kept(model: object) -> Iterator[None]:
         return
     modes = [(part, part.training) for part in model.modules()]
     buffers = [(value, value.detach().clone()) for value in model.buffers()]
+    # A forward pass may also put another tensor in a buffer's place.
+    places = [(part, dict(part._buffers)) for part in model.modules()]
     try:
         yield
     finally:
         for part, mode in modes:
             part.training = mode
+        for part, own in places:
+            part._buffers.update(own)
         with torch.no_grad():
             for value, before in buffers:
                 value.copy_(before)

@@ -87,6 +87,10 @@ def preflight(
         outputs, again = model(x), model(x)
         if not torch.equal(outputs, again):
             warnings.append("two calls of the network differ: it is random, and one call proves little")
+        elif len(x) > 1 and not _alike(model(x[:1]), outputs[:1]):
+            warnings.append(
+                "outputs depend on the other images of the batch: a number holds for this batch size only"
+            )
         require_logits(outputs)
         names = {objective for attack in attacks if (objective := getattr(attack, "objective", None))} or (
             {CROSS_ENTROPY.name} if not attacks else set()
@@ -100,6 +104,11 @@ def preflight(
                     f"the gradient of the {name} is zero at {still:.0%} of the examples: it may be masked"
                 )
     return warnings
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    """Equal up to what another order of the same sums may change."""
+    return bool(((one - other).abs() <= 1e-3 * other.abs().max().clamp(min=1e-30)).all())
 
 
 def require_logits(outputs: Tensor) -> None:

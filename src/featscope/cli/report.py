@@ -16,6 +16,7 @@ def report(
     target: Annotated[Path, typer.Option("--out", "-o", help="the page to write")] = Path("report.html"),
 ) -> None:
     """Write one HTML page with the figures of runs and the ledger beside them."""
+    from featscope.experiments.registry import experiments
     from featscope.experiments.run import find_runs
     from featscope.report.page import draw, is_drawn, read_ledger, write_page
 
@@ -27,7 +28,11 @@ def report(
             "run `featscope run NAME` or `featscope check` first",
         )
     for done in runs:
-        if not is_drawn(done):
+        if done.experiment in experiments() and done.outdated:
+            say(
+                f"{done.path}: a run of an older form, its figures are left as they are; delete it or run it again"
+            )
+        elif not is_drawn(done):
             draw(done)
     lines = [line for folder in folders for line in read_ledger(folder)]
     write_page(runs, target, lines)

@@ -138,6 +138,7 @@ class Ball:
 def ball(norm: str, eps: float) -> Ball:
     """Return the ball of a norm given by name: ``Linf``, ``L2``, or ``Lp`` for a number p ≥ 2 such as
     ``L3``."""
+    require(isinstance(norm, str), "a norm is given by name", f"{norm!r}", 'use "Linf", "L2" or "L3"')
     if norm == "Linf":
         return Ball(math.inf, eps)
     try:

@@ -12,10 +12,6 @@ figures name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from featscope.core.errors import BadInput, nearest
-
 
 class Column(str):
     """A column's name that also knows what the column holds."""
@@ -53,15 +49,3 @@ class Columns:
         for parent in reversed(cls.__mro__):
             found |= {str(value): value for value in vars(parent).values() if isinstance(value, Column)}
         return found
-
-    @classmethod
-    def require(cls, names: Iterable[str], part: str) -> None:
-        """Refuse a column that is not declared."""
-        known = cls.all()
-        for name in names:
-            if name not in known:
-                raise BadInput(
-                    f"a column of {part} is not declared in {cls.__name__}",
-                    name,
-                    f"declare it; {nearest(name, known)}",
-                )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 N = TypeVar("N", int, float)
@@ -28,9 +28,15 @@ class BadInput(FeatscopeError, ValueError):
     def __init__(self, rule: str, value: str, remedy: str) -> None:
         super().__init__(f"{rule}: {value}; {remedy}")
 
-    def __reduce__(self) -> tuple[type[FeatscopeError], tuple[str]]:
-        # So that it reaches the parent from a worker process with its text.
-        return FeatscopeError, (str(self),)
+    def __reduce__(self) -> tuple[Callable[[type[BadInput], str], BadInput], tuple[type[BadInput], str]]:
+        # So that it reaches the parent from a worker process with its type and its text.
+        return _again, (type(self), str(self))
+
+
+def _again(kind: type[BadInput], text: str) -> BadInput:
+    made = kind.__new__(kind, text)
+    made.args = (text,)
+    return made
 
 
 def require(ok: bool, rule: str, value: str, remedy: str) -> None:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
+from itertools import permutations
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,7 +36,7 @@ from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
 from featscope.core.conditions import Condition
-from featscope.core.errors import BadInput, FeatscopeError, nearest
+from featscope.core.errors import BadInput, FeatscopeError, nearest, require
 from featscope.core.health import without_gaps
 from featscope.core.locks import locked
 
@@ -43,6 +44,8 @@ FORMAT = 1
 Rows = list[dict[str, Any]]
 Json = dict[str, Any]
 Label = int | float | str
+#: what stands between names and labels of parts in the names of files and tensors
+RESERVED = "/\\,[]="
 #: the part that holds the conditions of a run's law
 CONDITIONS = "conditions"
 
@@ -266,6 +269,11 @@ class Folder:
     def part(self, name: str, **labels: Label) -> Part:
         """Return the part of that name; labels (``seed=0``) tell parts of one name apart and become columns
         of their rows."""
+        for text in (name, *labels, *map(str, labels.values())):
+            plain = not set(text) & set(RESERVED)
+            require(
+                plain, f"names and labels of parts go without {RESERVED}", repr(text), "write it otherwise"
+            )
         return Part(self.partial / "parts", name, labels, self.progress)
 
     def add(
@@ -417,12 +425,14 @@ class StoredRun:
         rows = self.rows.filter(pl.col("part") == name)
         rows = rows.select([c for c in rows.columns if rows[c].null_count() < max(rows.height, 1)])
         for key, value in labels.items():
-            rows = rows.filter(pl.col(key) == value)
+            rows = rows.filter(pl.col(key) == value) if key in rows.columns else rows.clear()
         return rows
 
     def tensor(self, part: str, name: str, **labels: Label) -> Tensor:
         """One tensor of a part."""
-        key = f"{labelled(part, labels)}/{name}"
+        orders = (dict(order) for order in permutations(labels.items()))
+        keys = [f"{labelled(part, order)}/{name}" for order in orders]
+        key = next((key for key in keys if key in self.tensors), keys[0])
         if key not in self.tensors:
             raise BadInput("no such tensor in the run", f"{key} in {self.path}", nearest(key, self.tensors))
         return self.tensors[key]
@@ -489,10 +499,6 @@ def find_stored(root: Path) -> list[StoredRun]:
 def _old(place: Path) -> Path:
     """Where a run goes while another takes its place."""
     return place.with_name(place.name + ".old")
-
-
-def _lock_file(place: Path) -> Path:
-    return place.with_name(place.name + ".lock")
 
 
 def _bring_back(place: Path) -> None:

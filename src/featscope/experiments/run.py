@@ -22,12 +22,18 @@ class Run(StoredRun):
     def settings(self) -> Spec:
         """The resolved spec; ``PatchFig3.of(run)`` is the same with its type checked."""
         plan = experiment(self.experiment)
-        if self.identity.get("revision") != plan.revision:
+        if self.outdated:
             revision = self.identity.get("revision")
             made = f"{self.path}: revision {revision} of {plan.name}, this version has {plan.revision}"
-            raise BadInput("a run of an older form", made, f"make it again: featscope run {plan.name}")
+            remedy = f"delete the folder and make the run again: featscope run {plan.name}"
+            raise BadInput("a run of an older form", made, remedy)
         found: Spec = restore(plan, self.identity)
         return found
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the experiment's rows have had another form since."""
+        return bool(self.identity.get("revision") != experiment(self.experiment).revision)
 
     @cached_property
     def conditions(self) -> list[Condition]:

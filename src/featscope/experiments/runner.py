@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from featscope.core.errors import FeatscopeError
+from featscope.core.errors import BadInput, FeatscopeError
 from featscope.core.store import Damaged, Progress, Silent, Store
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run
@@ -34,18 +34,23 @@ class _Node:
     waits: frozenset[str]
 
 
-def ordered(requests: Iterable[Request]) -> dict[str, _Node]:
-    """All distinct requests by their key, with everything they need, children before parents."""
+def ordered(requests: Iterable[Request], store: Store | None = None) -> dict[str, _Node]:
+    """All distinct requests by their key, with everything they need, children before parents; what a run that
+    is in the store once needed is not asked for again."""
     found: dict[str, _Node] = {}
 
-    def add(request: Request) -> str:
-        if request.key not in found:
-            children = frozenset(add(child) for child in request.needs().values())
-            found[request.key] = _Node(request, children)
-        return request.key
+    def add(request: Request, above: tuple[str, ...]) -> str:
+        key = request.key
+        if key in above:
+            raise BadInput("experiments need each other", request.experiment.name, "mend their `needs`")
+        if key not in found:
+            there = store is not None and store.find(request.identity) is not None
+            needs = {} if there else request.needs()
+            found[key] = _Node(request, frozenset(add(child, (*above, key)) for child in needs.values()))
+        return key
 
     for request in requests:
-        add(request)
+        add(request, ())
     return found
 
 
@@ -105,7 +110,7 @@ def run_all(
 ) -> None:
     """Make the runs of all requests, ``jobs`` at a time; a run that exists is reported too."""
     shown, told = progress or Silent(), on_run or (lambda _: None)
-    nodes = ordered(requests)
+    nodes = ordered(requests, store)
     if jobs <= 1 or len(nodes) <= 1:
         for node in nodes.values():
             told(run(node.request, store, shown))

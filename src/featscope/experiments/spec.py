@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import json
-import operator
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -208,6 +207,10 @@ def request(experiment: Experiment[Any], profile: str, overrides: Overrides | No
     return Request(experiment, resolve(experiment, profile, overrides))
 
 
+def _step(container: Any, level: str) -> str | int:
+    return int(level) if isinstance(container, list) else level
+
+
 def restore(experiment: Experiment[T], identity: Json) -> T:
     """The spec that an identity was made of; parts of other types are made by the classes of their registered
     names."""
@@ -217,8 +220,8 @@ def restore(experiment: Experiment[T], identity: Json) -> T:
         kind = registered(name)
         if key:
             *levels, leaf = key.split(".")
-            place = functools.reduce(operator.getitem, levels, body)
-            place[leaf] = kind(**place[leaf])
+            place = functools.reduce(lambda inner, level: inner[_step(inner, level)], levels, body)
+            place[_step(place, leaf)] = kind(**place[_step(place, leaf)])
         else:
             model = kind
     return cast(T, model(**body))

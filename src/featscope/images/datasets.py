@@ -1,7 +1,7 @@
 """The one form on disk, the same whatever the source: four uint8 .npy files, memory-mapped, and a manifest
 with their SHA-256.
 
-How it gets there is images/shelf.py's business; this module knows what it is.
+How it gets there is images/data_folder.py's business; this module knows what it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from featscope.core.errors import BadInput, require
-from featscope.images import data_folder as shelf
+from featscope.images import data_folder as folders
 from featscope.images.catalogue import ARRAYS, Dataset, dataset
 from featscope.images.data_folder import VARIABLE, data_folder, is_there, put, read_manifest, source_of
 from featscope.images.formats import Bytes
@@ -277,4 +277,4 @@ class ImageSet:
 def fetch(data: Dataset, root: Path, **options: Any) -> Path:
     """Bring a data set into its form on disk; the options are those of
     :func:`featscope.images.data_folder.fetch`."""
-    return shelf.fetch(ImageSet(data), root, **options)
+    return folders.fetch(ImageSet(data), root, **options)

@@ -28,7 +28,7 @@ from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
 from featscope.core.errors import BadInput, require
-from featscope.images import data_folder as shelf
+from featscope.images import data_folder as folders
 from featscope.images.catalogue import DATASETS, ENCODERS, Package, Weights, encoder
 from featscope.images.data_folder import data_folder, put, read_manifest, source_of
 from featscope.images.datasets import ImageSet
@@ -142,7 +142,7 @@ class WeightFile:
 
     def manifest(self, root: Path) -> dict[str, Any]:
         """What is known of the stored file."""
-        if not self.weights.packages and not shelf.is_there(self.name, root):
+        if not self.weights.packages and not folders.is_there(self.name, root):
             raise BadInput(f"{self.title} is not there", str(root), self.hint)
         return read_manifest(self.name, self.title, root, "sha256", "published")
 

@@ -1,0 +1,70 @@
+"""What strangers' networks do that a number must not hide: buffers replaced, layers without weights, batches that matter."""
+
+import pytest
+import torch
+from torch import nn
+
+import featscope as fs
+from featscope.core.streams import stream
+
+X = torch.rand(12, 3, 6, 6, generator=stream(0, "x"))
+
+
+def linear() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(108, 4)).eval()
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = linear()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls = self.calls + 1
+        return self.inner(x)
+
+
+def test_a_buffer_that_the_forward_pass_replaces_is_put_back() -> None:
+    net = Counting()
+    before = net.calls
+    fs.robustness(net, X, linear()(X).argmax(-1), eps=0.01, steps=2)
+    assert net.calls is before
+    assert float(net.calls) == 0
+
+
+def test_layers_without_weights_are_refused() -> None:
+    net = nn.Sequential(nn.Flatten(), nn.LazyLinear(4)).eval()
+    with pytest.raises(fs.BadInput, match="must have weights"):
+        fs.robustness(net, X, torch.zeros(12).long(), eps=0.01)
+    assert torch.nn.parameter.is_lazy(net[1].weight)
+
+
+def test_outputs_that_depend_on_the_batch_are_said() -> None:
+    net = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, track_running_stats=False), nn.Flatten(), nn.Linear(64, 4)
+    )
+    found = fs.robustness(net.eval(), X, net(X).argmax(-1), eps=0.01, steps=2)
+    assert any("other images of the batch" in text for text in found.warnings)
+    assert not any(
+        "other images" in text for text in fs.robustness(linear(), X, linear()(X).argmax(-1), 0.01).warnings
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "remedy"),
+    [
+        (torch.zeros(12, 1).long(), "flatten"),
+        (torch.eye(4).repeat(3, 1), "argmax"),
+        (torch.ones(12), r"y > 0"),
+    ],
+)
+def test_the_remedy_for_labels_leads_to_labels(labels: torch.Tensor, remedy: str) -> None:
+    with pytest.raises(fs.BadInput, match=remedy):
+        fs.robustness(linear(), X, labels, eps=0.01)
+
+
+def test_a_norm_that_is_a_number_is_refused() -> None:
+    with pytest.raises(fs.BadInput, match="by name"):
+        fs.robustness(linear(), X, linear()(X).argmax(-1), eps=0.01, norm=2)
