@@ -20,9 +20,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from featscope.attacks.ascent import Seen, ascend, stepping
+from featscope.attacks.threat import Threat
 from featscope.dynamics.trajectory import Step
 from featscope.laws.signal import Instance, SignalLaw
-from featscope.nets.cubic_cnn import input_gradient, weight_pullback
+from featscope.nets.cubic_cnn import input_gradient, output, weight_pullback
 
 Perturb = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -206,15 +208,15 @@ def steepest_ball(radius: float, steps: int) -> Perturb:
     step).
     """
 
+    size = radius if steps == 1 else 2.5 * radius / steps
+    move = stepping(Threat("L2", radius, event=2), lambda _: size)
+
     def perturb(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        size = radius if steps == 1 else 2.5 * radius / steps
-        delta = torch.zeros_like(x)
-        for _ in range(steps):
-            # The loss falls with y·f, so ascent follows −y ∇f; its length does not matter for a normalised
-            # step.
-            g = input_gradient(w, x + delta, -y).flatten(-2)
-            delta = delta.flatten(-2) + size * g / g.norm(dim=-1, keepdim=True).clamp(min=1e-300)
-            delta = (delta / (delta.norm(dim=-1, keepdim=True) / radius).clamp(min=1.0)).view_as(x)
-        return x + delta
+        def look(points: Tensor, labels: Tensor) -> Seen:
+            # The loss falls with y·f, so ascent follows −y ∇f; its length does not matter for a normalised step.
+            score = -labels * output(w, points)
+            return Seen(score, lambda: score, lambda: input_gradient(w, points, -labels))
+
+        return x + ascend(look, move, torch.zeros_like(x), steps, None, x, y)
 
     return perturb

@@ -341,7 +341,7 @@ EXPERIMENTS = (
         "the attack (A)",
         spec=SignalScaling,
         run=run_scaling,
-        revision=2,
+        revision=3,
         columns={
             "samples": SampleSweep,
             "tradeoffs": TradeoffSweep,
