@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from featscope.core.balls import ball
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
-from featscope.laws.separated import ManifoldLaw, PackingLaw, separated_sample
+from featscope.laws.separated import ManifoldLaw, PackingLaw, SeparatedLaw
 from featscope.nets.built import blocks
 from featscope.nets.built.counting import (
     entropy,
@@ -233,7 +233,7 @@ def _scalar(graph: Graph) -> Graph:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_memorising_network_is_robust_on_random_separated_sets(kind: str) -> None:
-    data = separated_sample(25, 8, norm_of(kind), 0.3, stream(4, "data"))
+    data = SeparatedLaw(d=8, norm=norm_of(kind), separation=0.3).sample(25, stream(4, "data"))
     built = memorising_network(data.x, data.y, 0.1, 0.3, kind)
     assert float(built.certificate().min()) > 1 - 1e-6
     assert built.graph.parameters == memorising_parameters(25, 8, built.local.levels, kind)
@@ -247,7 +247,7 @@ def test_the_packing_is_separated_and_fragile() -> None:
     assert float(apart.min()) >= law.spacing - 1e-12 > 2 * law.radius
     assert (data.y * (data.x[:, -1] - 0.5) > 0).all()
     assert (data.y * (data.x[:, -1] - 0.5) - law.radius < 0).all()
-    assert all(c.met for c in law.check())
+    assert all(c.met for c in law.check(law.own_radius))
     torch.testing.assert_close(law.place(torch.tensor([[0, 1, 2]])).y, law.place(torch.tensor([[0, 1, 2]])).y)
     assert not torch.equal(law.support().y, law.replace(label_seed=1).support().y)
     with pytest.raises(BadInput, match="too large to list"):
@@ -255,10 +255,10 @@ def test_the_packing_is_separated_and_fragile() -> None:
 
 
 def test_separated_samples_are_separated_or_refused() -> None:
-    data = separated_sample(30, 3, "L2", 0.2, stream(0, "data"))
+    data = SeparatedLaw(d=3, norm="L2", separation=0.2).sample(30, stream(0, "data"))
     assert float(torch.cdist(data.x[data.y > 0], data.x[data.y < 0]).min()) >= 0.2
     with pytest.raises(BadInput, match="leaves no room"):
-        separated_sample(5, 1, "Linf", 1.1, stream(0, "data"))
+        SeparatedLaw(d=1, norm="Linf", separation=1.1).sample(5, stream(0, "data"))
 
 
 def test_the_chart_reads_the_manifold_and_contracts() -> None:

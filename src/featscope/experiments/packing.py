@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import product
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -63,13 +64,13 @@ class Packing(Spec):
         """The μ that summaries, figures and claims show: the one nearest to .1."""
         return min(self.mus, key=lambda mu: abs(mu - 0.1))
 
-    def listed_law(self, dim: int) -> PackingLaw:
+    def listed_law(self, dim: int, seed: int) -> PackingLaw:
         """The law whose support is listed."""
-        return PackingLaw(D=dim, label_seed=self.seeds[0])
+        return PackingLaw(D=dim, label_seed=seed)
 
-    def trained_law(self, dim: int) -> PackingLaw:
+    def trained_law(self, dim: int, seed: int) -> PackingLaw:
         """The law of the illustration, with more room between the balls."""
-        return PackingLaw(D=dim, delta_share=0.6, shift_share=1 / 3, label_seed=self.seeds[0])
+        return PackingLaw(D=dim, delta_share=0.6, shift_share=1 / 3, label_seed=seed)
 
 
 class Count(Columns):
@@ -88,6 +89,7 @@ class Count(Columns):
 class ListedLaw(Columns):
     """One packing whose support is listed in full."""
 
+    seed = column("seed of the labels")
     D = column("dimension")
     sites = column("points of the support")
     radius = column("radius δ")
@@ -100,6 +102,7 @@ class ListedLaw(Columns):
 class Illustration(Columns):
     """One network that Adam trained."""
 
+    seed = column("seed of the labels and of the training")
     D = column("dimension")
     hidden = column("hidden layers")
     width = column("neurons a layer")
@@ -130,11 +133,12 @@ def count_rows(spec: Packing) -> list[Row]:
 def law_rows(spec: Packing) -> list[Row]:
     """The whole support for small D: separation, separability, and the clean classifier's robust error."""
     rows: list[Row] = []
-    for dim in spec.listed:
-        law = spec.listed_law(dim)
+    for seed, dim in product(spec.seeds, spec.listed):
+        law = spec.listed_law(dim, seed)
         data = law.support()
         margin = data.y * (data.x[:, -1] - 0.5)
-        row: Row = {ListedLaw.D: dim, ListedLaw.sites: law.sites, ListedLaw.radius: law.radius}
+        row: Row = {ListedLaw.seed: seed, ListedLaw.D: dim}
+        row |= {ListedLaw.sites: law.sites, ListedLaw.radius: law.radius}
         row[ListedLaw.separation_Linf] = opposite_distance(data.x, data.y, "Linf")
         row[ListedLaw.separation_L2] = opposite_distance(data.x, data.y, "L2")
         row[ListedLaw.clean_error] = float(share(margin <= 0))
@@ -189,26 +193,32 @@ def trainable(law: PackingLaw, width: int, hidden: int, steps: int, seed: int) -
 
 def illustration_rows(spec: Packing) -> list[Row]:
     """The widths up to the first that trains: an illustration of trainability, not of the lower bound."""
-    rows: list[Row] = []
-    for dim in spec.train_dimensions:
-        law = spec.trained_law(dim)
-        for hidden in (1, 2):
-            for width in spec.widths:
-                found = trainable(law, width, hidden, spec.train_steps, spec.seeds[0])
-                row: Row = {Illustration.D: dim, Illustration.hidden: hidden, Illustration.width: width}
-                rows.append({**row, Illustration.robust_train: found})
-                if found == 1.0:
-                    break
+    c, rows = Illustration, list[Row]()
+    for seed, dim, hidden in product(spec.seeds, spec.train_dimensions, (1, 2)):
+        law = spec.trained_law(dim, seed)
+        for width in spec.widths:
+            found = trainable(law, width, hidden, spec.train_steps, seed)
+            rows.append({c.seed: seed, c.D: dim, c.hidden: hidden, c.width: width, c.robust_train: found})
+            if found == 1.0:
+                break
     return rows
 
 
-def _first_widths(shown: list[Row]) -> dict[str, int | None]:
-    """For each D and depth the first width that trains, or None."""
-    first: dict[str, int | None] = {}
+def _first_widths(shown: list[Row]) -> dict[str, list[int | None]]:
+    """For each D and depth the first width that trains, or None, seed by seed."""
+    c, first = Illustration, dict[str, dict[int, int | None]]()
     for row in shown:
-        key = f"D={row[Illustration.D]} hidden={row[Illustration.hidden]}"
-        first[key] = row[Illustration.width] if row[Illustration.robust_train] == 1.0 else None
-    return first
+        by_seed = first.setdefault(f"D={row[c.D]} hidden={row[c.hidden]}", {})
+        by_seed[row[c.seed]] = row[c.width] if row[c.robust_train] == 1.0 else None
+    return {case: list(widths.values()) for case, widths in first.items()}
+
+
+def _record_conditions(spec: Packing, folder: Folder) -> None:
+    for seed in spec.seeds:
+        laws = [("listed", spec.listed_law(dim, seed)) for dim in spec.listed]
+        laws += [("trained", spec.trained_law(dim, seed)) for dim in spec.train_dimensions]
+        for use, law in laws:
+            folder.conditions(law.check(law.own_radius), use=use, D=law.D, seed=seed)
 
 
 def run_packing(spec: Packing, folder: Folder) -> Json:
@@ -217,10 +227,7 @@ def run_packing(spec: Packing, folder: Folder) -> Json:
     folder.add("count", counts)
     folder.add("law", laws)
     folder.add("illustration", shown)
-    for dim in spec.listed:
-        folder.conditions(spec.listed_law(dim).check(), use="listed", D=dim)
-    for dim in spec.train_dimensions:
-        folder.conditions(spec.trained_law(dim).check(), use="trained", D=dim)
+    _record_conditions(spec, folder)
     delta, mu = spec.shown_delta, spec.shown_mu
     chosen = [row for row in counts if row[Count.delta] == delta and row[Count.mu] == mu]
     return {
@@ -242,7 +249,7 @@ EXPERIMENTS = (
         "trainability as illustration",
         spec=Packing,
         run=run_packing,
-        revision=2,
+        revision=3,
         columns={"count": Count, "law": ListedLaw, "illustration": Illustration},
         takes={"quick": "10 s", "cpu": "40 s", "paper": "40 s"},
     ),

@@ -106,6 +106,14 @@ def refuse_unused(spec: Spec, reason: str, *keys: str) -> None:
         require(given == usual, f"{key} has no effect here", f"{key}={given}", reason)
 
 
+def require_one_seed(spec: Spec, instead: str) -> int:
+    """The only seed of an experiment that draws once; several are refused rather than left unused."""
+    require(
+        len(spec.seeds) == 1, "this experiment draws once, by one seed", f"seeds={list(spec.seeds)}", instead
+    )
+    return spec.seeds[0]
+
+
 def _nested(annotation: Any) -> type[BaseModel] | None:
     """The model inside an annotation such as `Net` or `Net | None`, if there is one."""
     for option in (annotation, *typing.get_args(annotation)):

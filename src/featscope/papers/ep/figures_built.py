@@ -88,7 +88,8 @@ def _illustration(ax: Axes, run: Run) -> None:
     c, rows = Illustration, run.part("illustration")
     for hidden, style in ((1, "-"), (2, "--")):
         for dim, colour in zip(sorted(set(rows[c.D])), (ROBUST, ATTACKED, NON_ROBUST), strict=False):
-            chosen = rows.filter((pl.col(c.D) == dim) & (pl.col(c.hidden) == hidden)).sort(c.width)
+            of_case = rows.filter((pl.col(c.D) == dim) & (pl.col(c.hidden) == hidden))
+            chosen = of_case.group_by(c.width).agg(pl.col(c.robust_train).mean()).sort(c.width)
             x, y, name = chosen[c.width], chosen[c.robust_train], f"D = {dim}, {hidden} hidden"
             ax.plot(x, y, color=colour, linestyle=style, marker="o", markersize=3, label=name)
     ax.set_xscale("log", base=2)

@@ -138,7 +138,7 @@ def run_manifold(spec: Manifold, folder: Folder) -> Json:
     rows: list[Row] = []
     for seed, k, d in product(spec.seeds, spec.intrinsic, spec.ambient):
         law = ManifoldLaw(k=k, d=d, seed=seed)
-        folder.conditions(law.check(), k=k, d=d, seed=seed)
+        folder.conditions(law.check(law.own_radius), k=k, d=d, seed=seed)
         rows.append(_manifold_row(spec, law))
     cells = table(spec)
     folder.add("manifold", rows)
