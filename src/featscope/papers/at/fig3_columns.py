@@ -69,5 +69,6 @@ class Radii(Columns):
 class Matching(Columns):
     """One row: what no classifier can do on a sample."""
 
+    seed = column("the first seed, which drew the sample")
     upper = column("bound on any classifier's robust accuracy, by a matching of intersecting pairs")
     intersecting_pairs = column("share of pairs of different labels whose balls intersect")

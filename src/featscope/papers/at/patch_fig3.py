@@ -380,7 +380,11 @@ def record_law(spec: PatchFig3, folder: Folder, batch: PatchBatch) -> Json:
     folder.conditions(spec.law.check(PatchSetting(spec.eps, batch, norm=spec.norm)))
     found = conflict(batch.x, batch.y, spec.norm, spec.eps)
     row: Json = {Matching.upper: found.bound, Matching.intersecting_pairs: found.share}
-    folder.add(MATCHING, [row], {"x": batch.x, "y": batch.y, "left": found.left, "right": found.right})
+    folder.add(
+        MATCHING,
+        [{Matching.seed: spec.seeds[0], **row}],
+        {"x": batch.x, "y": batch.y, "left": found.left, "right": found.right},
+    )
     return row
 
 
@@ -404,7 +408,7 @@ EXPERIMENTS = (
         spec=PatchFig3,
         run=run,
         takes={"quick": "10 s", "cpu": "3 min", "paper": "6 min"},
-        revision=2,
+        revision=3,
         columns={DYNAMICS: Dynamics, RADII: Radii, MATCHING: Matching},
     ),
 )

@@ -52,6 +52,7 @@ class Robustness(Columns):
 class Conflict(Columns):
     """What no classifier can do at radius δ."""
 
+    seed = column("the first seed, which drew the points")
     any_classifier = column("largest robust accuracy over the ball that a matching of opposite points allows")
     conflicting_pairs = column("share of pairs of opposite points whose δ-balls meet")
 
@@ -144,7 +145,7 @@ def readings(spec: Setting, instance: Instance, weights: Tensor, folder: Folder)
         make = partial(_read, spec, seed, train, weights[index], index == 0)
         rows += folder.once("robustness", make, seed=seed).rows
     bound = _conflict(spec)
-    folder.add("conflict", [bound])
+    folder.add("conflict", [{Conflict.seed: spec.seeds[0], **bound}])
     return _summary(spec, rows) | bound
 
 

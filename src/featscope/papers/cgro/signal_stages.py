@@ -385,7 +385,7 @@ EXPERIMENTS = (
         "robust-test not, by reading",
         spec=SignalStages,
         run=run_stages,
-        revision=2,
+        revision=3,
         columns={
             "training": Training,
             "opening": Training,
