@@ -92,3 +92,15 @@ def test_a_column_can_be_copied() -> None:
 
     for again in (copy.deepcopy(Some.u), pickle.loads(pickle.dumps(Some.u))):
         assert (again, again.meaning) == ("u", "a number")
+
+
+def test_parts_follow_their_labels_as_numbers(tmp_path: Path) -> None:
+    def write(folder: Folder) -> None:
+        for seed, at in ((10, 0.5), (2, 1e-5), (2, 0.5), (1, 16.0)):
+            folder.add("p", [{"a": seed}], seed=seed, at=at)
+        for name in ("b", "a"):
+            folder.add("q", [{"a": 0}], net=name)
+
+    run = written(tmp_path, write)
+    assert run.part("p").select("seed", "at").rows() == [(1, 16.0), (2, 1e-5), (2, 0.5), (10, 0.5)]
+    assert run.part("q")["net"].to_list() == ["a", "b"]

@@ -306,9 +306,10 @@ class Folder:
         shutil.rmtree(self.partial, ignore_errors=True)
 
     def _parts(self) -> Iterator[tuple[Part, Saved]]:
-        for pointer in sorted((self.partial / "parts").glob("*.json")):
-            place = read_json(pointer)
-            part = Part(pointer.parent, place["name"], place["labels"])
+        home = self.partial / "parts"
+        places = [read_json(pointer) for pointer in home.glob("*.json")]
+        for place in sorted(places, key=_order):
+            part = Part(home, place["name"], place["labels"])
             yield part, part.read()
 
     def finish(self, summary: Json, facts: Mapping[str, Any]) -> StoredRun:
@@ -494,6 +495,11 @@ def find_stored(root: Path) -> list[StoredRun]:
         inner[:] = [name for name in inner if not name.endswith((".partial", ".old"))]
         found += [Path(folder)] if "manifest.json" in files else []
     return [StoredRun(path) for path in sorted(found)]
+
+
+def _order(place: Json) -> tuple[str, list[tuple[str, bool, Label]]]:
+    """Parts by name, then by labels as the numbers or texts that they are: seed 2 before seed 10."""
+    return place["name"], [(key, isinstance(value, str), value) for key, value in place["labels"].items()]
 
 
 def _old(place: Path) -> Path:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from featscope.core.errors import BadInput
 from featscope.core.frozen import plain
 from featscope.core.health import told
-from featscope.core.locks import locked
+from featscope.core.locks import locked, locked_file
 from featscope.core.store import read_json
 from featscope.experiments.registry import experiments
 from featscope.experiments.run import Run
@@ -114,7 +114,7 @@ def write_page(runs: Sequence[Run], out: Path, ledger: Sequence[dict[str, Any]] 
         ledger=list(ledger),
         counts=sorted(Counter(line["verdict"] for line in ledger).items()),
     )
-    with locked(out):
+    with locked_file(out):
         spare = out.with_name(out.name + ".new")
         spare.write_text(page, encoding="utf-8")
         os.replace(spare, out)
