@@ -27,8 +27,9 @@ from featscope.experiments.spec import resolve
 from featscope.images.datasets import load
 from featscope.images.groupings import grouping
 from featscope.papers.at.image_feature_attacks import draw, rate
-from featscope.papers.fa import image_fine_labels as fine_labels
-from featscope.papers.fa.image_fine_labels import CURVES, PAIRS, area
+from featscope.papers.fa.fine_labels_columns import CURVES, PAIRS
+from featscope.papers.fa.fine_labels_duel import Duel
+from featscope.papers.fa.image_fine_labels import area
 from featscope.report.figures import figures
 
 FINE, FEATURES = experiment("image-fine-labels"), experiment("image-feature-attacks")
@@ -123,7 +124,7 @@ def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store):
 def test_fine_labels_resume_to_the_same_rows(store, tmp_path, monkeypatch):
     spec = resolve(FINE, "quick", TINY_FINE)
     whole = finished(FINE, spec, store)
-    real = fine_labels.Duel.radii
+    real = Duel.radii
 
     def dies(self, radii):
         if self.seed == 1:
@@ -131,13 +132,11 @@ def test_fine_labels_resume_to_the_same_rows(store, tmp_path, monkeypatch):
         return real(self, radii)
 
     other = Store(tmp_path / "others")
-    monkeypatch.setattr(fine_labels.Duel, "radii", dies)
+    monkeypatch.setattr(Duel, "radii", dies)
     with pytest.raises(KeyboardInterrupt):
         finished(FINE, spec, other)
     # What seed 0 has left must not be made again.
-    monkeypatch.setattr(
-        fine_labels.Duel, "radii", lambda self, radii: real(self, radii) if self.seed == 1 else None
-    )
+    monkeypatch.setattr(Duel, "radii", lambda self, radii: real(self, radii) if self.seed == 1 else None)
     again = finished(FINE, spec, other)
     assert again.rows.equals(whole.rows)
     assert again.summary == whole.summary

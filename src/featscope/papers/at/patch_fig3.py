@@ -10,7 +10,7 @@ adversarial.learning_rate=0.1 --set adversarial.steps=1000`, which is also the `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -19,11 +19,10 @@ from torch import Tensor
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.patch_certificate import certified, certify
 from featscope.attacks.patch_model_free import model_free
-from featscope.attacks.patch_training_attack import Clip, Directions, PatchTrainingAttack, right_at_both
+from featscope.attacks.patch_training_attack import Directions, PatchTrainingAttack, right_at_both
 from featscope.attacks.pgd import ONE_STEP, PGD, Attack
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
-from featscope.core.frozen import Value
 from featscope.core.losses import margin
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
@@ -36,46 +35,8 @@ from featscope.laws.separation import conflict
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 from featscope.papers.at import printed
 from featscope.papers.at.fig3_columns import DYNAMICS, MATCHING, RADII, ROBUST_OVER, Dynamics, Matching, Radii
+from featscope.papers.at.fig3_settings import ARMS, AdversarialTraining, Arm, Evaluation, Training
 from featscope.papers.at.fig3_summary import summarise
-
-Arm = Literal["standard", "adversarial"]
-ARMS: tuple[Arm, ...] = ("standard", "adversarial")
-
-
-class Training(Value):
-    """Gradient descent: learning rate η, steps T, full batch unless a size is given."""
-
-    learning_rate: float = Field(default=printed.FIGURE_3_LEARNING_RATE, gt=0)
-    steps: int = Field(default=printed.FIGURE_3_STEPS, ge=1)
-    batch_size: int | None = Field(default=None, ge=1)
-
-
-class AdversarialTraining(Training, registered="patch-adversarial-training"):
-    """The same at perturbed points: one ascent step of size η̃ with a clip, or PGD with ``attack_steps`` >
-    1."""
-
-    learning_rate: float = Field(default=1.0, gt=0)
-    steps: int = Field(default=1500, ge=1)
-    clip: Clip = "patch"
-    step_size: float = Field(default=printed.FIGURE_3_ATTACK_STEP_SIZE, gt=0)
-    objective: Literal["own-logit", "margin", "cross-entropy"] = "own-logit"
-    attack_steps: int = Field(default=1, ge=1)
-
-    @property
-    def leaves_one_step_alone(self) -> bool:
-        """Whether clip and step_size, which PGD does not use, are those of the default."""
-        return (self.clip, self.step_size) == ("patch", printed.FIGURE_3_ATTACK_STEP_SIZE)
-
-
-class Evaluation(Value):
-    """How robustness is measured: PGD steps and restarts, and the radii of the curves."""
-
-    steps: int = Field(default=20, ge=1)
-    restarts: int = Field(default=1, ge=1)
-    points: int = Field(default=100, ge=1, description="test points attacked along training")
-    every: int = Field(default=100, ge=1)
-    radii: tuple[Annotated[float, Field(gt=0)], ...] = (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8)
-    curve_points: int = Field(default=60, ge=1)
 
 
 class PatchFig3(Spec):

@@ -6,22 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from featscope.claims.claim import Claim, Finding, Judge, Need, Runs
-from featscope.claims.judging import (
-    above,
-    at_least,
-    at_most,
-    one_run,
-    over_seeds,
-    quotient,
-    scoped,
-    smallest,
-)
+from featscope.claims.judging import above, at_least, at_most, one_run, over_seeds, quotient, scoped, smallest
 from featscope.core.columns import Column
 from featscope.core.rules import CONSTANT, HEAD_LEARNED, NEARLY_ORTHOGONAL
 from featscope.core.stats import mean_interval
 from featscope.experiments.run import Run
 from featscope.images.catalogue import CLIP, ENCODERS
-from featscope.papers.fa.image_embeddings import Figure10, HeatMap, ImageEmbeddings, by_seed
+from featscope.papers.fa.embedding_columns import Figure10, HeatMap
+from featscope.papers.fa.image_embeddings import ImageEmbeddings, by_seed
 from featscope.papers.fa.runs import claim
 
 EMBEDDINGS = Need("image-embeddings")

@@ -14,7 +14,8 @@ from featscope.core.rules import SMALL
 from featscope.core.stats import mean_interval, wilson
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.fa.image_fine_labels import PAIRS, Check, Curve, ImageFineLabels, area
+from featscope.papers.fa.fine_labels_columns import PAIRS, Check, Curve
+from featscope.papers.fa.image_fine_labels import ImageFineLabels, area
 
 
 def curves(run: Run, dataset: str) -> list[pl.DataFrame]:

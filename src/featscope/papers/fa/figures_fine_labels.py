@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
 from featscope.papers.fa.claims_fine_labels import curves
-from featscope.papers.fa.image_fine_labels import Curve, ImageFineLabels
+from featscope.papers.fa.fine_labels_columns import Curve
+from featscope.papers.fa.image_fine_labels import ImageFineLabels
 from featscope.papers.fa.printed import FIGURE_3
 from featscope.plots.style import GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
 
