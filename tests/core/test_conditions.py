@@ -12,7 +12,8 @@ from featscope.claims.claim import Finding, Verdict
 from featscope.claims.judging import unmet_conditions, within_assumptions
 from featscope.core.columns import Columns, column
 from featscope.core.conditions import Condition
-from featscope.core.store import Folder, Silent, Store
+from featscope.core.progress import Silent
+from featscope.core.store import Folder, Store
 from featscope.experiments.run import Run
 from featscope.laws.clusters import ClusterLaw, ClusterSetting
 

@@ -9,8 +9,9 @@ import torch
 from pydantic import BaseModel
 
 from featscope.core.errors import BadInput
+from featscope.core.files import digest
 from featscope.core.frozen import Value
-from featscope.core.store import Folder, Store, digest
+from featscope.core.store import Folder, Store
 from featscope.core.streams import stream
 from featscope.experiments import spec as specs
 from featscope.experiments.registry import experiment, experiments

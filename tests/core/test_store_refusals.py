@@ -6,7 +6,8 @@ import math
 import pytest
 
 from featscope.core.errors import BadInput
-from featscope.core.store import find_stored, write_json
+from featscope.core.files import write_json
+from featscope.core.stored import find_stored
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -11,7 +11,8 @@ from featscope.claims.judging import unmet_conditions
 from featscope.claims.registry import claim as claim_of
 from featscope.claims.registry import claims as all_claims
 from featscope.core.errors import BadInput, unknown
-from featscope.core.store import Progress, Store
+from featscope.core.progress import Progress
+from featscope.core.store import Store
 from featscope.experiments.registry import experiment, rooms
 from featscope.experiments.run import Run
 from featscope.experiments.runner import run, run_all

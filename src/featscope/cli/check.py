@@ -35,8 +35,9 @@ def check(
 ) -> None:
     """Judge the papers' statements and print the ledger; runs what is missing first."""
     from featscope.claims import ledger
+    from featscope.core.files import write_json
     from featscope.core.locks import locked_file
-    from featscope.core.store import Store, write_json
+    from featscope.core.store import Store
     from featscope.report.page import draw
 
     require_at_least("--jobs", jobs, 0)

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from featscope.core.errors import require, require_at_least
 from featscope.core.health import Diverged, How, ailments, each_lost
-from featscope.core.store import Label, Part, Rows
+from featscope.core.store import Part, Rows
+from featscope.core.stored import Label
 
 CHECKPOINT_SECONDS = 20.0
 

@@ -20,7 +20,9 @@ from typing import Any
 import torch
 
 from featscope.core.errors import BadInput, FeatscopeError
-from featscope.core.store import Damaged, Progress, Silent, Store
+from featscope.core.files import Damaged
+from featscope.core.progress import Progress, Silent
+from featscope.core.store import Store
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run
 from featscope.experiments.spec import Request, radii

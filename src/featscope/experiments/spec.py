@@ -16,8 +16,9 @@ from pydantic import BaseModel, field_validator
 
 from featscope.core.columns import Columns
 from featscope.core.errors import BadInput, require, unknown
+from featscope.core.files import canonical
 from featscope.core.frozen import Value, other_types, plain, registered
-from featscope.core.store import Folder, Json, canonical
+from featscope.core.store import Folder, Json
 
 Profile = Literal["quick", "cpu", "paper"]
 PROFILES: tuple[str, ...] = ("quick", "cpu", "paper")

@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from featscope.core.errors import require_at_least
-from featscope.core.store import digest, write_json
+from featscope.core.files import digest, write_json
 from featscope.images.data_folder import data_folder
 from featscope.images.datasets import Images
 from featscope.nets.encoders import Encoder

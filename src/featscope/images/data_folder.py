@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from featscope.core.errors import BadInput, require
+from featscope.core.files import read_json, write_json
 from featscope.core.locks import locked
-from featscope.core.store import read_json, write_json
 from featscope.images.sources import Report, SourceFailed, quiet
 
 FORMAT = 1

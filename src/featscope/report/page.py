@@ -16,10 +16,10 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
 
 from featscope.core.errors import BadInput
+from featscope.core.files import read_json
 from featscope.core.frozen import plain
 from featscope.core.health import told
 from featscope.core.locks import locked, locked_file
-from featscope.core.store import read_json
 from featscope.experiments.registry import experiments
 from featscope.experiments.run import Run
 from featscope.report.figures import figures

@@ -19,6 +19,7 @@ from featscope.claims.judging import threshold
 from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
 from featscope.core.losses import margin
+from featscope.core.progress import Silent
 from featscope.core.store import Store
 from featscope.core.streams import stream
 from featscope.experiments.image_network import both, both_needed, networks_needed, trained
@@ -27,6 +28,7 @@ from featscope.experiments.spec import resolve
 from featscope.images.datasets import load
 from featscope.images.groupings import grouping
 from featscope.papers.at.image_feature_attacks import draw, rate
+from featscope.papers.fa import image_fine_labels
 from featscope.papers.fa.fine_labels_columns import CURVES, PAIRS
 from featscope.papers.fa.fine_labels_duel import Duel
 from featscope.papers.fa.image_fine_labels import area
@@ -119,6 +121,17 @@ def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store):
             rows = done.part("curve", dataset="mnist", seed=seed).sort("radius")
             assert value == pytest.approx(np.trapezoid(rows[fine] - rows[binary], rows["radius"]))
     assert list(figures(done)) == ["fig3"]
+
+
+def test_fine_labels_of_several_data_sets_are_gathered_from_rows(store, tmp_path):
+    spec = resolve(FINE, "quick", TINY_FINE)
+    single = finished(FINE, spec, store)
+    with Store(tmp_path).write({"experiment": "gathered", "spec": {}}, Silent()) as folder:
+        folder.needed["mnist"] = single
+        found = image_fine_labels.summarise(spec, "mnist", *image_fine_labels.gathered(spec, "mnist", folder))
+        rows = folder.part("curve", dataset="mnist").read().rows
+    assert found == single.summary["datasets"]["mnist"]
+    assert rows == single.part("curve").drop("part").to_dicts()
 
 
 def test_fine_labels_resume_to_the_same_rows(store, tmp_path, monkeypatch):

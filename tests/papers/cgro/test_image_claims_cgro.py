@@ -9,8 +9,9 @@ import pytest
 from featscope.claims.claim import Verdict
 from featscope.claims.judging import above, below
 from featscope.core.errors import BadInput
+from featscope.core.progress import Silent
 from featscope.core.stats import Interval, correlations, mean_correlation
-from featscope.core.store import Silent, Store
+from featscope.core.store import Store
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run
 from featscope.experiments.spec import identity, resolve

@@ -14,7 +14,8 @@ from judging import made
 from experiments.test_columns import compare_with_declared
 from featscope.claims.claim import Verdict
 from featscope.core.errors import BadInput
-from featscope.core.store import Silent, Store
+from featscope.core.progress import Silent
+from featscope.core.store import Store
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_direction, fine_direction
 from featscope.experiments.registry import experiment

@@ -10,7 +10,7 @@ from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, p
 from featscope.claims.judging import at_least, at_most, exactly, largest, pooled_error, smallest
 from featscope.core.rules import MUCH, SMALL
 from featscope.core.stats import Interval, wilson
-from featscope.core.store import labelled
+from featscope.core.stored import labelled
 from featscope.experiments.run import Run
 from featscope.papers.at.certificates import fooled
 from featscope.papers.at.fig3_columns import ATTACKED, DYNAMICS, RADII, Dynamics, Radii

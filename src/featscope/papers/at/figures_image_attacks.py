@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featscope.core.store import Label
+from featscope.core.stored import Label
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
 from featscope.papers.at.image_feature_attacks import METHODS, RATE, ImageFeatureAttacks, Rates

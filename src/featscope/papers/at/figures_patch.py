@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from featscope.core.rules import SAME, STILL, USUAL
-from featscope.core.store import labelled
+from featscope.core.stored import labelled
 from featscope.experiments.run import Run
 from featscope.papers.at.fig3_columns import DYNAMICS, RADII, ROBUST_OVER, Dynamics, Radii
 from featscope.papers.at.fig3_summary import mean_switch, phase_switch

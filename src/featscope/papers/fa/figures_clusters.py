@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from featscope.claims.judging import fitted
 from featscope.core.columns import Column
 from featscope.core.rules import SMALL
-from featscope.core.store import Label
+from featscope.core.stored import Label
 from featscope.experiments.run import Run
 from featscope.papers.fa.claims_figures import curves
 from featscope.papers.fa.clusters import Course

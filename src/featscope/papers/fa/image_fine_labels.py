@@ -248,7 +248,7 @@ def _one(spec: ImageFineLabels, name: DatasetName, seed: int, folder: Folder) ->
     folder.once("curve", partial(_curve, duel, task.radii, fallen), **where)
 
 
-def _summary(spec: ImageFineLabels, name: DatasetName, curves: Sequence[Rows], checks: Rows) -> Json:
+def summarise(spec: ImageFineLabels, name: DatasetName, curves: Sequence[Rows], checks: Rows) -> Json:
     """The curves of each seed averaged, and the areas between them."""
     task: FineTask = getattr(spec, name)
     by_seed = [{str(key): [row[key] for row in rows] for key in CURVES} for rows in curves]
@@ -293,12 +293,12 @@ def run(spec: ImageFineLabels, folder: Folder) -> Json:
 
     Several data sets are gathered from a run of each.
     """
-    gather = _gathered if len(spec.datasets) > 1 else _made
-    found = {name: _summary(spec, name, *gather(spec, name, folder)) for name in spec.datasets}
+    gather = gathered if len(spec.datasets) > 1 else made
+    found = {name: summarise(spec, name, *gather(spec, name, folder)) for name in spec.datasets}
     return {"datasets": found, "published": {name: FIGURE_3[name]._asdict() for name in spec.datasets}}
 
 
-def _made(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> tuple[list[Rows], Rows]:
+def made(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> tuple[list[Rows], Rows]:
     """The curves of each seed and the checks, made here."""
     for seed in spec.seeds:
         _one(spec, name, seed, folder)
@@ -306,7 +306,7 @@ def _made(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> tuple[lis
     return curves, folder.part("check", dataset=name, seed=spec.seeds[0]).read().rows
 
 
-def _gathered(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> tuple[list[Rows], Rows]:
+def gathered(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> tuple[list[Rows], Rows]:
     """The same from the rows of the data set's own run, which become rows of this one."""
     single = folder.needed[name]
     for part in COLUMNS:

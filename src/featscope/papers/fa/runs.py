@@ -11,7 +11,7 @@ from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
 from featscope.claims.judging import at_least, at_most, fitted, numbers
 from featscope.core.rows import last_rows, mean_rows
 from featscope.core.rules import BEND, SETTLED
-from featscope.core.store import Label
+from featscope.core.stored import Label
 from featscope.experiments.run import Run
 from featscope.papers.fa.certificates import verify
 from featscope.papers.fa.clusters import Course
