@@ -613,10 +613,13 @@ def test_both_dynamics_side_by_side() -> None:
     instance, kernel, objective = signal_case()
     x, y = instance.train.x, instance.train.y
     descent = sg.descent_step(x, y, ETA, LAM, sg.weakened(x, 0.4))
-    both = sg.side_by_side(sg.recursion_step(kernel, objective), descent)(
-        sg.Pair(*kernel.start(POINTS), instance.w), 0
-    )
+    recursion, start = sg.recursion_step(kernel, objective), kernel.start(POINTS)
+    step = sg.side_by_side(recursion, start, descent)
+    both = step(sg.Pair(start.u, start.v, start.c, instance.w), 0)
     assert torch.allclose(both.w[..., 0], both.u, atol=1e-12)
+    alone = recursion(recursion(start, 0), 1)
+    again = step(both, 1)
+    assert all(torch.equal(getattr(again, name), getattr(alone, name)) for name in "uvc")
     called = sg.descent_step(x, y, ETA, LAM, lambda w, x, y: sg.weakened(x, 0.4))
     assert torch.equal(called(sg.Weights(instance.w), 0).w, both.w)
 

