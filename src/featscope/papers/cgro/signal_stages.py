@@ -282,9 +282,8 @@ def verify(spec: SignalStages, instance: Instance, folder: Folder) -> float:
         gap_v = (state.w @ kernel.noise.mT - state.v).abs().amax((1, 2))
         return {Verification.gap_u: (state.w[..., 0] - state.u).abs().amax(-1), Verification.gap_v: gap_v}
 
-    first = kernel.start(spec.n)
-    start = Pair(first.u, first.v, first.c, one.w)
-    every, step = max(1, spec.verify_steps // 40), side_by_side(recursion, first, descent)
+    first, every = kernel.start(spec.n), max(1, spec.verify_steps // 40)
+    start, step = Pair(first.u, first.v, first.c, one.w), side_by_side(recursion, first, descent)
     runs, keep = by_seed(spec.seeds[:1]), folder.part("verify")
     done = trajectory(step, start, spec.verify_steps, gaps, every, runs=runs, keep=keep)
     done.healthy("descent beside the recursion", "lower learning_rate")
