@@ -72,7 +72,7 @@ def test_clamp_absolute_maximum_are_exact() -> None:
 def test_the_tree_takes_the_maximum_of_each_block(width: int) -> None:
     x = points(50, 3 * width)
     graph = Graph(3 * width)
-    blocks.largest(graph, graph.affine((graph.x, 1.0)), 3)
+    blocks.block_maximum(graph, graph.affine((graph.x, 1.0)), 3)
     torch.testing.assert_close(graph(x), x.view(50, 3, width).amax(-1), rtol=0, atol=1e-14)
 
 

@@ -21,11 +21,11 @@ from featscope.dynamics.cluster_descent import (
     decomposed,
     fine_direction,
     fine_step,
-    hidden,
+    hidden_values,
     start_binary,
     start_fine,
 )
-from featscope.dynamics.cluster_observables import Watch
+from featscope.dynamics.cluster_observables import ClusterObservables
 from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.laws.compact import rotate
 from featscope.nets import multiclass, two_layer
@@ -169,14 +169,14 @@ def test_a_pass_over_the_staircase_equals_a_pass_over_everything() -> None:
         strict=True,
     ):
         assert torch.allclose(one, two, rtol=1e-11, atol=1e-12)
-    assert torch.allclose(hidden(w, b, drawn.train), dense.x @ w.mT + b, rtol=1e-11, atol=1e-9)
+    assert torch.allclose(hidden_values(w, b, drawn.train), dense.x @ w.mT + b, rtol=1e-11, atol=1e-9)
 
 
 def test_observables_are_what_they_say() -> None:
     drawn = LAW.draw(N, 2 * M + 4, 2, compact=False)
     done = _descend(drawn.train, _starts(drawn.directions)[0], False)
     a = output_weights(M)
-    row = Watch(LAW, drawn.train).binary(done, a)
+    row = ClusterObservables(LAW, drawn.train).binary(done, a)
     q = drawn.train.y * two_layer.forward(TwoLayer(done.w, done.b, a), drawn.train.x)
     assert row["margin_min"] == pytest.approx(float(q.min()))
     slopes = torch.sigmoid(-q)

@@ -48,7 +48,7 @@ AGREE = 1e-6
 PARALLEL = 1e-12
 
 
-class Radii(NamedTuple):
+class BracketedRadii(NamedTuple):
     """For each point the distance bracketed by ``lower`` ≤ radius ≤ ``upper`` = ‖delta‖, and the certificate
     u (n, 2^m, m) of ``lower``.
 
@@ -90,7 +90,7 @@ def subsets(count: int) -> Array:
     return ((numbers >> np.arange(count)) & 1).astype(np.float64)
 
 
-def exact_radii(net: TwoLayer, x: Tensor, y: Tensor) -> Radii:
+def exact_radii(net: TwoLayer, x: Tensor, y: Tensor) -> BracketedRadii:
     """The ℓ2 radii of the points x with labels ±1. Points at which the network is wrong have radius 0."""
     net, x = TwoLayer(*(t.double() for t in net)), x.double()
     finite = all(bool(t.isfinite().all()) for t in (*net, x))
@@ -130,7 +130,9 @@ def exact_radii(net: TwoLayer, x: Tensor, y: Tensor) -> Radii:
         (torch.from_numpy(lower), torch.from_numpy(upper)),
         (torch.from_numpy(delta), torch.from_numpy(certificate)),
     )
-    return Radii(*bounds, *proof, torch.from_numpy(correct), solver.solved, torch.from_numpy(settled))
+    return BracketedRadii(
+        *bounds, *proof, torch.from_numpy(correct), solver.solved, torch.from_numpy(settled)
+    )
 
 
 def _agree(lower: Array, upper: Array, length: Array) -> NDArray[np.bool_]:

@@ -11,9 +11,9 @@ import torch
 from featscope.bench.timing import Ratio, compare
 from featscope.core.streams import stream
 from featscope.dynamics.signal_descent import (
+    CubicWeights,
     Kernel,
     Objective,
-    Weights,
     descent_step,
     recursion_step,
     weakened,
@@ -32,7 +32,7 @@ def measure() -> Iterator[Ratio]:
     attacked = weakened(x, law.residual)
     kernel, objective = Kernel.of(one), Objective.of(law, N, ETA, LAM)
     recursion, descent = recursion_step(kernel, objective), descent_step(x, y, ETA, LAM, attacked)
-    state, weights = kernel.start(N), Weights(one.w)
+    state, weights = kernel.start(N), CubicWeights(one.w)
     leaf = one.w[0].clone().requires_grad_(True)
 
     def plain() -> None:
@@ -79,7 +79,7 @@ def _many_dimensions(d: int, n: int) -> Ratio:
     full = stack([law.instance(n, WIDTH, d**-0.5, stream(0, "data", "train"), stream(0, "init"))])
     kernel = Kernel.of(copy)
     recursion, state = recursion_step(kernel, Objective.of(law, n, ETA, LAM)), kernel.start(n)
-    x, weights = full.train.x, Weights(full.w)
+    x, weights = full.train.x, CubicWeights(full.w)
     descent = descent_step(x, full.train.y, ETA, LAM, weakened(x, law.residual))
     name, against = f"signal step at d = {d}, recursion", "closed-form descent in all d"
     return compare(

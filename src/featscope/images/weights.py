@@ -29,7 +29,7 @@ from torch import Tensor
 
 from featscope.core.errors import BadInput, require
 from featscope.images import data_folder as folders
-from featscope.images.catalogue import DATASETS, ENCODERS, Package, Weights, encoder
+from featscope.images.catalogue import DATASETS, ENCODERS, EncoderWeights, Package, encoder
 from featscope.images.data_folder import data_folder, put, read_manifest, source_of
 from featscope.images.datasets import ImageSet
 from featscope.images.formats import damaged, refuse_page
@@ -117,7 +117,7 @@ def load_weights(name: str, root: Path | None = None) -> Loaded:
 class WeightFile:
     """An encoder's weights as the data folder handles them."""
 
-    weights: Weights
+    weights: EncoderWeights
 
     @property
     def name(self) -> str:

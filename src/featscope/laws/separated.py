@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from featscope.core.balls import ball
-from featscope.core.conditions import Condition, above, below
+from featscope.core.conditions import Condition, asks_at_least, asks_at_most
 from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.streams import stream
@@ -33,7 +33,7 @@ class Labelled(NamedTuple):
 
 def separated(separation: float, delta: float) -> Condition:
     """Assumption 5.1 for classes that are ``separation`` apart."""
-    return above("separated", "dist(A, B) > 2δ (R against 2δ)", separation, 2 * delta)
+    return asks_at_least("separated", "dist(A, B) > 2δ (R against 2δ)", separation, 2 * delta)
 
 
 class PackingLaw(Value):
@@ -106,7 +106,9 @@ class PackingLaw(Value):
         """Assumption 5.1 at this setting."""
         return [
             separated(self.spacing, self.radius),
-            below("fragile", "ε0 < δ: the clean classifier x_D > ½ is not robust", self.shift, self.radius),
+            asks_at_most(
+                "fragile", "ε0 < δ: the clean classifier x_D > ½ is not robust", self.shift, self.radius
+            ),
         ]
 
 
@@ -175,7 +177,7 @@ class ManifoldLaw(Value):
         """Assumption 5.1 in the chart and in R^d, where points R apart in the chart are at least c·R
         apart."""
         apart, text = self.scale * self.chart.spacing, "dist(A, B) > 2δ in R^d (c·R against 2δ)"
-        return [*self.chart.check(), above("separated-embedded", text, apart, 2 * self.radius)]
+        return [*self.chart.check(), asks_at_least("separated-embedded", text, apart, 2 * self.radius)]
 
     def frame(self) -> Tensor:
         """Q, (d, d), orthogonal."""

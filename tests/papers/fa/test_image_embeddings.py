@@ -85,7 +85,7 @@ def test_the_encoder_s_scale_does_not_matter_and_centring_makes_half_means_oppos
 def test_equivalent_weights_are_means_of_three_and_features_are_class_means():
     task = synthetic()
     w = torch.randn(30, 400, generator=stream(1, "w"), dtype=torch.float64)
-    table = study.table(task, w)
+    table = study.cosine_table(task, w)
     images = study.image_table(task, w)
     for i, j in ((0, 0), (3, 7), (9, 2)):
         mine = task.train.x[task.train.cluster == i]
@@ -120,7 +120,7 @@ def test_on_the_law_s_own_clusters_the_heads_average_and_decouple(tmp_path, offs
     task = synthetic(offset=offset)
     with folder_of(tmp_path, spec) as folder:
         found = {net: study.train_head(spec, task, net, "raw", 0, folder)["paper"] for net in study.NETS}
-    shown = {net: study.blocks(study.table(task, w), task.signs) for net, w in found.items()}
+    shown = {net: study.blocks(study.cosine_table(task, w), task.signs) for net, w in found.items()}
     dead = {net: study.dead(task, w)["dead_share"] for net, w in found.items()}
     if offset:
         assert min(dead.values()) > 0.2

@@ -13,9 +13,7 @@ import math
 import torch
 
 from featscope.core.errors import require_at_least
-from featscope.nets.built.graph import Graph, Wire
-
-F64 = torch.float64
+from featscope.nets.built.graph import F64, Graph, Wire
 
 
 def clamp(graph: Graph, wire: Wire, low: float, high: float) -> Wire:
@@ -39,7 +37,7 @@ def maximum(graph: Graph, left: Wire, right: Wire) -> Wire:
     return graph.affine((left, 1.0), (rise, 1.0))
 
 
-def largest(graph: Graph, wire: Wire, groups: int) -> Wire:
+def block_maximum(graph: Graph, wire: Wire, groups: int) -> Wire:
     """The maximum of each of ``groups`` equal blocks of a wire, by a tree of pairs max(a, b) = a + ReLU(b −
     a), 4 parameters a pair."""
     width = wire.size // groups

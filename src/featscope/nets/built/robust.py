@@ -20,11 +20,10 @@ from torch import Tensor
 from featscope.core.balls import ball
 from featscope.core.errors import require
 from featscope.nets.built.blocks import clamp, levels_for, square, square_error
-from featscope.nets.built.graph import Enclosures, Graph, Wire, append
+from featscope.nets.built.graph import F64, Enclosures, Graph, Wire, append
 
 Indicator = Literal["Linf", "L2-shared", "L2-each"]
 KINDS: tuple[Indicator, ...] = ("Linf", "L2-shared", "L2-each")
-F64 = torch.float64
 #: wider than all rounding of stored weights in these networks (D·2^−52·few), far narrower than the margins
 #: they keep.
 WEIGHT_ROUNDING = 1e-9

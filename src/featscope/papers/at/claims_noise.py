@@ -26,8 +26,7 @@ from featscope.experiments.run import Run
 from featscope.papers.at.fig3_columns import DYNAMICS, Dynamics
 from featscope.papers.at.final_values import final_values
 from featscope.papers.at.patch_fig3 import PatchFig3
-from featscope.papers.at.patch_noise import DYNAMICS as NOISY_DESCENT
-from featscope.papers.at.patch_noise import SPANS, NoisyDescent, PatchNoise, Spans
+from featscope.papers.at.patch_noise import NOISY_DESCENT, SPANS, NoisyDescent, PatchNoise, Spans
 from featscope.papers.at.runs import COORDINATE, FIG3, NOISE
 
 #: what `soft` does, in words

@@ -28,13 +28,13 @@ from featscope.core.stats import NOTHING, Interval
 from featscope.experiments.run import Run
 from featscope.papers.cgro.certificates import BallFailures, ball_failures
 from featscope.papers.cgro.signal_lemmas import LemmaCase
-from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, Robustness
+from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, RobustBracket
 from featscope.papers.cgro.signal_scaling import DimensionSweep, SampleSweep, SignalScaling, StartSweep, close
 from featscope.papers.cgro.signal_stages import SignalStages, Training, Verification
 
 STAGES = {"run": Need("signal-stages")}
 SCALING = {"run": Need("signal-scaling")}
-LEMMAS = {"run": Need("signal-lemmas")}
+LEMMAS_RUN = {"run": Need("signal-lemmas")}
 HYPOTHESES = (
     "Parameterization 3.1",
     "attack (A) with the linear target",
@@ -60,7 +60,7 @@ def _errors(run: Run, key: str, points: int) -> Interval:
 
 
 def _attacked(run: Run, sample: str, reading: str, bound: str, points: int) -> Interval:
-    c, spec = Robustness, SignalStages.of(run)
+    c, spec = RobustBracket, SignalStages.of(run)
     rows = run.part("robustness").filter((pl.col(c.sample) == sample) & (pl.col(c.reading) == reading))
     if reading == BALL:
         rows = rows.filter(pl.col(c.share) == max(spec.radii))
@@ -78,7 +78,7 @@ def _train_at_points(run: Run) -> Finding:
 
 def _test_attacked(run: Run, reading: str) -> Finding:
     """The robust test error that an attack proves."""
-    found = _attacked(run, "test", reading, Robustness.attacked, SignalStages.of(run).test)
+    found = _attacked(run, "test", reading, RobustBracket.attacked, SignalStages.of(run).test)
     return at_least(found, 0.5 - SMALL)
 
 
@@ -130,7 +130,7 @@ def _proven_failures(run: Run) -> tuple[BallFailures, Interval]:
 def noise_ball(runs: Runs) -> Finding:
     """(A)'s point with a small ball on the noise patches: train by certificate, test by attack."""
     run = runs["run"]
-    train = _attacked(run, "train", NOISE_BALL, Robustness.certified, SignalStages.of(run).n)
+    train = _attacked(run, "train", NOISE_BALL, RobustBracket.certified, SignalStages.of(run).n)
     return every(_three_errors(run, at_most(train, SMALL), _test_attacked(run, NOISE_BALL)))
 
 
@@ -345,21 +345,21 @@ CLAIMS = (
         "CG-LA.1",
         "CGRO Lemma A.1",
         "A sequence that grows by m z² to M z² passes v within 3/(m z0) + (8M/m)⌈log2(v/z0)⌉ steps.",
-        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.1")),),
+        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS_RUN, lemma("A.1")),),
         (),
     ),
     _one(
         "CG-LA.2",
         "CGRO Lemma A.2",
         "A sequence within C ≤ z0/2 of z0 + AΣz² passes v within 8⌈log2(v/z0)⌉ + 21/(A z0) steps.",
-        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.2")),),
+        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS_RUN, lemma("A.2")),),
         (),
     ),
     _one(
         "CG-LA.3",
         "CGRO Lemma A.3",
         "A non-negative sequence that falls by at least A z² is at most 1/(A t) after t steps.",
-        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.3")),),
+        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS_RUN, lemma("A.3")),),
         (),
     ),
     _one(

@@ -36,6 +36,7 @@ from featscope.papers.fa.clusters_figures import Fig2Spec, Fig3Spec, HeatMaps, P
 from featscope.papers.fa.clusters_regimes import AtTheEnd, ProofNumbers, RegimeSpec
 from featscope.papers.fa.clusters_scaling import ScalingSpec, Swept
 from featscope.papers.fa.runs import (
+    ASSUMPTIONS,
     BUILT,
     FIG2,
     FIG3,
@@ -44,15 +45,15 @@ from featscope.papers.fa.runs import (
     SMALLER,
     along,
     bounded,
-    certified,
-    claim,
     falls,
     last,
     persists,
+    recertified,
+    stated,
 )
 
-A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "Ω(1/η) ≤ T ≤ exp(Õ(√k))")
-LARGER_TEXT = "the same at k = 4 (quick: 3), float32"
+TO_T0 = (*ASSUMPTIONS, "Ω(1/η) ≤ T ≤ exp(Õ(√k))")
+SAME_LARGER = "the same at k = 4 (quick: 3), float32"
 
 
 def _window(run: Run, finding: Finding, fine: bool) -> Finding:
@@ -126,7 +127,7 @@ def _robust_paper(runs: Runs) -> Finding:
     radius, trivial = averaging_radius(law), math.sqrt(law.d / 2)
     radii = run.part("radii")
     exact = radii[PointRadii.binary_exact]
-    proofs = [certified(run, "radii", seed=seed) for seed in radii[PointRadii.seed].unique().sort()]
+    proofs = [recertified(run, "radii", seed=seed) for seed in radii[PointRadii.seed].unique().sort()]
     left = wilson(int((exact > radius).sum()), exact.len())
     found = at_most(left, SMALL, radius=radius, median_exact=exact.median(), proofs=proofs)
     exceeded = f"at radius {radius:.1f} half the distance of two centres, {trivial:.1f}, is exceeded"
@@ -227,7 +228,7 @@ def _biased_fragile(runs: Runs) -> Finding:
     shown = {
         "nets": good.height,
         "largest_radius": largest(good[BiasedRow.max]) / unit,
-        "proof": certified(run, "built", net="averaging"),
+        "proof": recertified(run, "built", net="averaging"),
         "explicit": run.part("explicit").drop("part").row(0, named=True),
     }
     return at_most(counted(largest(good[BiasedRow.robust_far]), spec.test_points), SMALL, **shown)
@@ -241,7 +242,7 @@ def _decoupled(runs: Runs) -> Finding:
         key: row[key] / math.sqrt(spec.law.d)
         for key in (BuiltRow.min, BuiltRow.median_plus, BuiltRow.median_minus)
     }
-    proof = certified(run, "built", net="decoupled")
+    proof = recertified(run, "built", net="decoupled")
     wrong = counted(1 - row[BuiltRow.robust_third], spec.test_points)
     return at_most(wrong, SMALL, in_units_of_root_d=shown, proof=proof)
 
@@ -268,14 +269,14 @@ def _assumption(key: Column, judge: Callable[[float, int], Finding], fine: bool)
     text = "d = k^10, n = k^7 at k = 3 (quick: 2), flow to T = 1/η (k-class: k^8/η)"
     found = _regime(key, judge, fine)
     return one_run("assumption", text, SMALLER, found), one_run(
-        "assumption-large", LARGER_TEXT, LARGER, found
+        "assumption-large", SAME_LARGER, LARGER, found
     )
 
 
 def _assumption_weights(net: str) -> tuple[Reading, ...]:
     text, found = "√d‖w − λΣμ/‖μ‖²‖ ÷ λ at the end of the flow", _deviation_regime(net)
     return one_run("assumption", text, SMALLER, found), one_run(
-        "assumption-large", LARGER_TEXT, LARGER, found
+        "assumption-large", SAME_LARGER, LARGER, found
     )
 
 
@@ -285,12 +286,12 @@ def _item(label: str, *readings: Reading) -> tuple[Reading, ...]:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    claim(
+    stated(
         "FA-T4.5",
         "Theorem 4.5",
         "2-class training: clean accuracy near 1; weights λΣ_{J_s} μ_j/‖μ_j‖² up to o(d^−½); no robust "
         "accuracy at Ω(√(d/k)).",
-        A4,
+        TO_T0,
         *_item(
             "clean",
             one_run("paper", "§6.1's values", FIG2, _clean_paper(HeatMaps.clean_binary)),
@@ -334,11 +335,11 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         ),
     ),
-    claim(
+    stated(
         "FA-T4.6",
         "Theorem 4.6",
         "On the sphere ‖x‖ = √d the network is a multiple of f_FA up to o(1).",
-        A4,
+        TO_T0,
         one_run("paper", "§6.1's values: found by search, bounded by the weights", FIG2, _sphere_paper),
         one_run("assumption", "found by search, bounded by the weights", SMALLER, _sphere),
         one_run("assumption-large", "the same at k = 4 (quick: 3)", LARGER, _sphere),
@@ -349,12 +350,12 @@ CLAIMS: tuple[Claim, ...] = (
             _sweep(falls, "n", Swept.sphere_bound),
         ),
     ),
-    claim(
+    stated(
         "FA-T4.7",
         "Theorem 4.7",
         "k-class training: clean accuracy near 1; weights λ μ_j/‖μ_j‖² up to o(d^−½); the read-out is robust "
         "at O(√d).",
-        A4,
+        TO_T0,
         *_item(
             "clean",
             one_run("paper", "§6.1's values", FIG2, _clean_paper(HeatMaps.clean_fine)),
@@ -391,35 +392,35 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         ),
     ),
-    claim(
+    stated(
         "FA-P4.8",
         "Proposition 4.8",
         "A multi-class network with perfect clean accuracy need not be robust at Ω(√(d/k)).",
         ("Assumption 3.2",),
         one_run("built", "the network and perturbation of the proof", BUILT, _fragile),
     ),
-    claim(
+    stated(
         "FA-TD.4",
         "Theorem D.4",
         "The restatement of Proposition 4.8 with its loss exp(−Ω(d)).",
         ("Assumption 3.2",),
         one_run("loss", "cross-entropy of the built network", BUILT, _fragile_loss),
     ),
-    claim(
+    stated(
         "FA-TD.1",
         "Theorem D.1",
         "θ_avg has biases (0, 0) with clean accuracy 1 − o(1).",
         ("Assumption 3.2",),
         one_run("built", "fresh points of §6.1's law", BUILT, _averaging_clean),
     ),
-    claim(
+    stated(
         "FA-TD.2",
         "Theorem D.2",
         "θ_avg with any biases that classify well has no robust accuracy at Ω(√(d/k)).",
         ("Assumption 3.2",),
         one_run("built", "a grid of biases, exact radii at 2(1+c)√(d/k)", BUILT, _biased_fragile),
     ),
-    claim(
+    stated(
         "FA-TD.3",
         "Theorem D.3",
         "θ_dec is √d/3-robust.",

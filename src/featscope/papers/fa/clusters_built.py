@@ -51,7 +51,7 @@ class BuiltSpec(Spec):
 KEPT_POINTS = 50
 
 
-class Radii(Columns):
+class BuiltRadii(Columns):
     """What the exact radii of test points say of a built 2-class network."""
 
     clean = column("test accuracy")
@@ -66,13 +66,13 @@ class Radii(Columns):
     over_root_d = column("median radius ÷ √d")
 
 
-class BuiltRow(Radii):
+class BuiltRow(BuiltRadii):
     """One row a network: f_FA and θ_dec; tensors hold what proves its radii."""
 
     net = column("averaging or decoupled")
 
 
-class BiasedRow(Radii):
+class BiasedRow(BuiltRadii):
     """One row for each pair of biases of θ_avg."""
 
     plus = column("bias of the positive neuron ÷ d")
