@@ -315,11 +315,10 @@ class _Solver(_Halves):
     def _programme(self, rows: Array, right: Array) -> tuple[Array | None, Array]:
         """min ‖δ‖² subject to rows·δ ≤ right, and the multipliers."""
         self.solved += 1
-        size = rows.shape[1]
+        size, low, kinds = rows.shape[1], np.full(len(right), -1e30), np.zeros(len(right), dtype=np.int32)
         step, _, flag, info = daqp.solve(
-            np.eye(size), np.zeros(size), rows, right, np.full(len(right), -1e30), np.zeros(len(right), dtype=np.int32),
-            primal_tol=1e-11, dual_tol=1e-13,
-        )  # fmt: skip
+            np.eye(size), np.zeros(size), rows, right, low, kinds, primal_tol=1e-11, dual_tol=1e-13
+        )
         return (None, np.zeros(len(right))) if flag < 0 else (np.asarray(step), np.asarray(info["lam"]))
 
     def _cross(self, view: _Pieces, piece: int, delta: Array, length: float, fools: _Fools) -> Array | None:

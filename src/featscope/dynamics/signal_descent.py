@@ -215,7 +215,8 @@ def steepest_ball(radius: float, steps: int) -> Perturb:
 
     def perturb(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
         def look(points: Tensor, labels: Tensor) -> Seen:
-            # The loss falls with y·f, so ascent follows −y ∇f; its length does not matter for a normalised step.
+            # The loss falls with y·f, so ascent follows −y ∇f; its length does not matter for a normalised
+            # step.
             score = -labels * output(w, points)
             return Seen(score, lambda: score, lambda: input_gradient(w, points, -labels))
 

@@ -138,7 +138,8 @@ class WeightFile:
     def hint(self) -> str:
         """What to do when no source has it."""
         known = "" if self.weights.sha256 else " --unverified"
-        return f"name a file with the weights: `featscope data fetch {self.name} --from FILE{known}` (.safetensors, or a state dict)"
+        command = f"featscope data fetch {self.name} --from FILE{known}"
+        return f"name a file with the weights: `{command}` (.safetensors, or a state dict)"
 
     def manifest(self, root: Path) -> dict[str, Any]:
         """What is known of the stored file."""

@@ -58,7 +58,10 @@ def _decomposition(runs: Runs) -> Finding:
     spec = PatchFig3.of(runs["run"])
     vectors, room = float(spec.train_size * spec.law.patches), float(spec.law.d - 2 * spec.law.k)
     if vectors >= room:
-        note = "the N·P noise vectors span everything orthogonal to the features, so every weight vector has this form"
+        note = (
+            "the N·P noise vectors span everything orthogonal to the features, "
+            "so every weight vector has this form"
+        )
         return Finding(Verdict.VACUOUS, vectors, room, {"note": note})
     note = "fewer noise vectors than dimensions: the reading large-d measures it"
     return Finding(Verdict.INCONCLUSIVE, None, None, {"note": note})

@@ -75,7 +75,10 @@ def _approximation(runs: Runs) -> Finding:
         return Finding(Verdict.VACUOUS, None, None, {"reason": "no step lies in the polynomial stage"})
     share = inside / total
     verdict = Verdict.HOLDS if share >= 1 - SMALL else Verdict.FAILS
-    note = "the lemma drops the initial directions; with σ0 = 1/√d they have norm 1 and the ascent step along them switches neurons off"
+    note = (
+        "the lemma drops the initial directions; with σ0 = 1/√d they have norm 1 "
+        "and the ascent step along them switches neurons off"
+    )
     return Finding(verdict, share, 1 - SMALL, {"median_ratio": medians, "steps": total, "note": note})
 
 

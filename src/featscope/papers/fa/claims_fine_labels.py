@@ -108,7 +108,10 @@ def _figure_readings(dataset: str) -> tuple[Reading, ...]:
         )
         for pair in ("own_loss", "readout", "worst")
     ]
-    text = f"{title}: APGD and Square fool at most {SMALL:g} more of the images than the curves' attacks, on either network at either radius"
+    text = (
+        f"{title}: APGD and Square fool at most {SMALL:g} more of the images than the curves' attacks, "
+        "on either network at either radius"
+    )
     return (*areas, *radii, one_run(f"{dataset}-searched", text, need, _searched(dataset)))
 
 
