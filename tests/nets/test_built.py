@@ -106,15 +106,6 @@ def test_the_product_is_within_its_bound_for_signed_factors_and_zero_at_zero(
     assert float(found[1:].abs().max()) <= 1e-12
 
 
-def test_the_soft_indicator_has_two_neurons_and_its_three_pieces() -> None:
-    graph = Graph(1)
-    blocks.soft_indicator(graph, graph.x, 0.25, 0.75)
-    t = torch.tensor([[0.0], [0.25], [0.5], [0.75], [3.0]], dtype=F64)
-    torch.testing.assert_close(graph(t)[:, 0], torch.tensor([1.0, 1.0, 0.5, 0.0, 0.0], dtype=F64))
-    assert graph.neurons == 2
-    assert graph.depth == 2
-
-
 def random_graph(seed: int, inputs: int = 3) -> Graph:
     """Two hidden layers with skips, for a property of any graph."""
     rng = stream(seed, "graph")

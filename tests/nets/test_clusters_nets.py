@@ -29,7 +29,7 @@ from featscope.dynamics.cluster_observables import ClusterObservables
 from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.laws.compact import rotate
 from featscope.nets import multiclass, two_layer
-from featscope.nets.multiclass import MultiClass, MultiClassNet, ReadoutNet
+from featscope.nets.multiclass import MultiClass, MultiClassNet
 from featscope.nets.two_layer import TwoLayer, TwoLayerNet, averaging, decoupled, in_span, output_weights
 
 
@@ -104,7 +104,7 @@ def test_readout_has_the_sign_of_the_probability_difference(seed: int) -> None:
         3 * _random((40, 5), seed),
         torch.tensor([1.0, -1.0, 1.0, -1.0, -1.0], dtype=torch.float64),
     )
-    literal = multiclass.probability_readout(outputs, signs)
+    literal = torch.softmax(outputs, -1) @ signs
     assert torch.equal(multiclass.readout(outputs, signs).sign(), literal.sign())
 
 
@@ -219,8 +219,8 @@ def test_the_general_evaluator_and_attack_run_on_these_networks() -> None:
     mu, signs = law.features(), law.signs()
     batch = law.sample(60, stream(0, "data", "test"))
     labels = (batch.y > 0).long()
-    nets = (TwoLayerNet(averaging(mu, signs)), ReadoutNet(MultiClass(mu / 20), signs))
-    for net in nets:
+    nets = ((TwoLayerNet(averaging(mu, signs)), labels), (MultiClassNet(MultiClass(mu / 20)), batch.cluster))
+    for net, labels in nets:
         strong = evaluate(net, batch.x, labels, Threat("L2", 40.0, 1), [PGD(steps=20)], stream(0, "attack"))
         weak = evaluate(net, batch.x, labels, Threat("L2", 0.0, 1), [PGD(steps=5)], stream(0, "attack"))
         assert weak.accuracy == float(weak.clean.double().mean()) > 0.9

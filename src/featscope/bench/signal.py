@@ -3,7 +3,6 @@ autograd loop."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import torch
@@ -91,17 +90,3 @@ def _many_dimensions(d: int, n: int) -> Ratio:
         repeats=50,
         other_repeats=2,
     )
-
-
-def seconds_to_stage_three(d: int, n: int = 20) -> tuple[float, int]:
-    """Wall time and steps until every V_i ≥ 1 by the recursion on a compact copy, η ∝ α⁻²."""
-    law, unit = SignalLaw(d=d), SignalLaw(d=1024).strength
-    eta = ETA * (unit / law.strength) ** 2
-    one = stack([law.compact_instance(n, WIDTH, d**-0.5, stream(0, "data", "train"), stream(0, "init"))])
-    kernel = Kernel.of(one)
-    step, state = recursion_step(kernel, Objective.of(law, n, eta, LAM)), kernel.start(n)
-    clock, t = time.perf_counter(), 0
-    while bool((state.memorised_at < 0).any()) and t < 10_000 * d:
-        for _ in range(500):
-            state, t = step(state, t), t + 1
-    return time.perf_counter() - clock, t

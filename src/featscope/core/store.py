@@ -40,6 +40,7 @@ from featscope.core.errors import BadInput, FeatscopeError, nearest, require
 from featscope.core.health import without_gaps
 from featscope.core.locks import locked
 
+#: the form of a run folder; a reader refuses what is of a later one
 FORMAT = 1
 Rows = list[dict[str, Any]]
 Json = dict[str, Any]
@@ -396,7 +397,15 @@ class StoredRun:
     @cached_property
     def manifest(self) -> Json:
         """Versions, platform, seeds, radii, wall time."""
-        return self._object("manifest.json", "wall_seconds")
+        found = self._object("manifest.json", "wall_seconds")
+        # Not damaged, so not to be made again: what a later version wrote stays.
+        require(
+            found.get("format", FORMAT) <= FORMAT,
+            f"this version reads run folders up to form {FORMAT}",
+            f"{self.path}: form {found.get('format')}",
+            "read it with the featscope that wrote it, or give another --out",
+        )
+        return found
 
     @cached_property
     def rows(self) -> pl.DataFrame:

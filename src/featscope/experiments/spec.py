@@ -19,7 +19,6 @@ from featscope.core.errors import BadInput, require, unknown
 from featscope.core.frozen import Value, json_form, other_types, registered
 from featscope.core.store import Folder, Json, canonical
 
-Profile = Literal["quick", "cpu", "paper"]
 PROFILES: tuple[str, ...] = ("quick", "cpu", "paper")
 Overrides = Mapping[str, Any]
 

@@ -1,5 +1,4 @@
-"""Building blocks with exact error bounds: clamp, absolute value, maximum, Yarotsky's square and product,
-soft indicators.
+"""Building blocks with exact error bounds: clamp, absolute value, maximum, Yarotsky's square and product.
 
 Yarotsky (2017), Propositions 2 and 3: with the tooth g(x) = 2x on [0, ½], 2 − 2x on [½, 1] and g_s its s-fold
 composition, q_n(x) = x − Σ_{s≤n} g_s(x)/4^s interpolates x² at the multiples of 2^−n, hence 0 ≤ q_n(x) − x² ≤
@@ -103,10 +102,3 @@ def product_error(bound: float, levels: int) -> float:
     """The error e = q(·) − (·)² lies in [0, 4^−(n+1)] for each square, so the product is off by at most
     2B²·2·4^−(n+1)."""
     return 4 * bound**2 * square_error(levels)
-
-
-def soft_indicator(graph: Graph, wire: Wire, low: float, high: float) -> Wire:
-    """1 up to ``low``, 0 from ``high`` on, linear between: ReLU(1 − ReLU(t − low)/(high − low)), two
-    neurons."""
-    over = graph.relu(graph.affine((wire, 1.0), bias=-low))
-    return graph.relu(graph.affine((over, -1 / (high - low)), bias=1.0))
