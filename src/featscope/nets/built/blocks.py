@@ -30,12 +30,6 @@ def absolute(graph: Graph, wire: Wire) -> Wire:
     )
 
 
-def maximum(graph: Graph, left: Wire, right: Wire) -> Wire:
-    """max(a, b) = a + ReLU(b − a), with a skip connection: 4 parameters a coordinate."""
-    rise = graph.relu(graph.affine((right, 1.0), (left, -1.0)))
-    return graph.affine((left, 1.0), (rise, 1.0))
-
-
 def block_maximum(graph: Graph, wire: Wire, groups: int) -> Wire:
     """The maximum of each of ``groups`` equal blocks of a wire, by a tree of pairs max(a, b) = a + ReLU(b −
     a), 4 parameters a pair."""
