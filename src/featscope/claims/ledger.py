@@ -17,7 +17,7 @@ from featscope.experiments.registry import experiment, rooms
 from featscope.experiments.run import Run
 from featscope.experiments.runner import run, run_all
 from featscope.experiments.spec import Request, request
-from featscope.images.datasets import is_there
+from featscope.images.data_folder import is_there
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-FORMAT = 1
+from featscope.core.stored import FORMAT
 
 
 def environment() -> dict[str, Any]:

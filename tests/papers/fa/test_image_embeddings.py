@@ -90,7 +90,7 @@ def test_the_encoder_s_scale_does_not_matter_and_centring_makes_half_means_oppos
 def test_equivalent_weights_are_means_of_three_and_features_are_class_means():
     task = synthetic()
     w = torch.randn(30, 400, generator=stream(1, "w"), dtype=torch.float64)
-    table = embedding_heads.table(task, w)
+    table = embedding_heads.cosine_table(task, w)
     images = embedding_heads.image_table(task, w)
     for i, j in ((0, 0), (3, 7), (9, 2)):
         mine = task.train.x[task.train.cluster == i]
@@ -126,7 +126,8 @@ def test_on_the_law_s_own_clusters_the_heads_average_and_decouple(tmp_path, offs
     with folder_of(tmp_path, spec) as folder:
         found = {net: study.train_head(spec, task, net, "raw", 0, folder)["paper"] for net in study.NETS}
     shown = {
-        net: embedding_heads.blocks(embedding_heads.table(task, w), task.signs) for net, w in found.items()
+        net: embedding_heads.blocks(embedding_heads.cosine_table(task, w), task.signs)
+        for net, w in found.items()
     }
     dead = {net: embedding_heads.dead(task, w)["dead_share"] for net, w in found.items()}
     if offset:

@@ -42,7 +42,7 @@ ROBUST_OVER: dict[str, Column] = {
     "full-ball": Dynamics.robust_full_ball,
 }
 #: columns of accuracies on points that are attacked, of which there are fewer
-ATTACKED = (
+ATTACKED_COLUMNS = (
     Dynamics.robust_training_attack,
     Dynamics.robust_feature_span,
     Dynamics.robust_full_ball,

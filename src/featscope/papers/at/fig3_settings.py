@@ -39,7 +39,7 @@ class AdversarialTraining(Training, registered="patch-adversarial-training"):
         return (self.clip, self.step_size) == ("patch", printed.FIGURE_3_ATTACK_STEP_SIZE)
 
 
-class Evaluation(Value):
+class Measurement(Value):
     """How robustness is measured: PGD steps and restarts, and the radii of the curves."""
 
     steps: int = Field(default=20, ge=1)

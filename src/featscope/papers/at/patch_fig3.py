@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.evaluate import evaluate
-from featscope.attacks.patch_certificate import certified, certify
+from featscope.attacks.patch_certificate import certify, is_certified
 from featscope.attacks.patch_model_free import model_free
 from featscope.attacks.patch_training_attack import Directions, PatchTrainingAttack, right_at_both
 from featscope.attacks.pgd import ONE_STEP, PGD, Attack
@@ -35,7 +35,7 @@ from featscope.laws.separation import conflict
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 from featscope.papers.at import printed
 from featscope.papers.at.fig3_columns import DYNAMICS, MATCHING, RADII, ROBUST_OVER, Dynamics, Matching, Radii
-from featscope.papers.at.fig3_settings import ARMS, AdversarialTraining, Arm, Evaluation, Training
+from featscope.papers.at.fig3_settings import ARMS, AdversarialTraining, Arm, Measurement, Training
 from featscope.papers.at.fig3_summary import summarise
 
 
@@ -83,7 +83,7 @@ class PatchFig3(Spec):
     arms: tuple[Arm, ...] = ARMS
     standard: Training = Training()
     adversarial: AdversarialTraining = AdversarialTraining()
-    evaluation: Evaluation = Evaluation()
+    evaluation: Measurement = Measurement()
     every: int = Field(default=20, ge=1)
 
     def model_post_init(self, context: object) -> None:
@@ -197,7 +197,7 @@ def observe(
 
     def look(state: Weights, t: int) -> Mapping[str, Tensor | float]:
         net = spec.net.net(state.w)
-        u, v = seen.correlations(state.w, law)
+        u, v = seen.feature_correlations(state.w, law)
         rest = seen.orthogonal_part(state.w, law)
         fit = seen.fit(net, data.train.x, data.train.y)
         row: dict[str, Tensor | float] = {
@@ -220,13 +220,13 @@ def observe(
             row[Dynamics.noise_update_rest] = seen.noise_update_rest(net, law, data.train)
             spread = seen.own_outputs(net, data.train.x, data.train.y)
             row |= {Dynamics.F_max: spread.largest, Dynamics.F_ratio: spread.ratio}
-            row |= robustness(spec, data, net, attack)
+            row |= robust_accuracies(spec, data, net, attack)
         return row
 
     return look
 
 
-def robustness(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> dict[str, Tensor]:
+def robust_accuracies(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> dict[str, Tensor]:
     """Accuracy under the training attack (test and train), the model-free Δ, and every threat's attacks, each
     (runs)."""
     n = spec.evaluation.points
@@ -283,8 +283,8 @@ def bracket(spec: PatchFig3, net: PatchNet, batch: PatchBatch, threat: Threat, s
     row: dict[str, float] = {
         Radii.eps: threat.eps,
         Radii.upper: found.accuracy,
-        Radii.lower: float(certified(bounds.linear, outputs).double().mean()),
-        Radii.lower_interval: float(certified(bounds.interval, outputs).double().mean()),
+        Radii.lower: float(is_certified(bounds.linear, outputs).double().mean()),
+        Radii.lower_interval: float(is_certified(bounds.interval, outputs).double().mean()),
     }
     if threat.eps == spec.eps:
         naive = [PGD("cross-entropy", steps=spec.evaluation.steps)]

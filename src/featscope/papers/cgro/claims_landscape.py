@@ -271,7 +271,8 @@ CLAIMS = (
                 ),
                 (
                     "train-descends",
-                    "gradient norm within ε at training images, last epoch ÷ first at full radius, is below 1",
+                    "gradient norm within ε at training images, last epoch ÷ first at full radius, "
+                    "is below 1",
                     falls_at_training,
                 ),
             ),

@@ -23,7 +23,7 @@ from featscope.core.stats import NOTHING, Interval
 from featscope.experiments.run import Run
 from featscope.papers.cgro.certificates import BallFailures, ball_failures
 from featscope.papers.cgro.runs import SCALING, STAGES, claim, each_seed, last_value, logarithm
-from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, Robustness
+from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, RobustBracket
 from featscope.papers.cgro.signal_scaling import DimensionSweep, SampleSweep, SignalScaling
 from featscope.papers.cgro.signal_stages import SignalStages, Training
 
@@ -34,7 +34,7 @@ def _errors(run: Run, key: str, points: int) -> Interval:
 
 
 def _attacked(run: Run, sample: str, reading: str, bound: str, points: int) -> Interval:
-    c, spec = Robustness, SignalStages.of(run)
+    c, spec = RobustBracket, SignalStages.of(run)
     rows = run.part("robustness").filter((pl.col(c.sample) == sample) & (pl.col(c.reading) == reading))
     if reading == BALL:
         rows = rows.filter(pl.col(c.share) == max(spec.radii))
@@ -52,7 +52,7 @@ def _train_at_points(run: Run) -> Finding:
 
 def _test_attacked(run: Run, reading: str) -> Finding:
     """The robust test error that an attack proves."""
-    found = _attacked(run, "test", reading, Robustness.attacked, SignalStages.of(run).test)
+    found = _attacked(run, "test", reading, RobustBracket.attacked, SignalStages.of(run).test)
     return at_least(found, 0.5 - SMALL)
 
 
@@ -104,7 +104,7 @@ def _proven_failures(run: Run) -> tuple[BallFailures, Interval]:
 def noise_ball(runs: Runs) -> Finding:
     """(A)'s point with a small ball on the noise patches: train by certificate, test by attack."""
     run = runs["run"]
-    train = _attacked(run, "train", NOISE_BALL, Robustness.certified, SignalStages.of(run).n)
+    train = _attacked(run, "train", NOISE_BALL, RobustBracket.certified, SignalStages.of(run).n)
     return every(_three_errors(run, at_most(train, SMALL), _test_attacked(run, NOISE_BALL)))
 
 

@@ -35,7 +35,7 @@ CONFLICT_POINTS = 200
 BALL, NOISE_BALL = "ball", "gta+noise-ball"
 
 
-class Robustness(Columns):
+class RobustBracket(Columns):
     """The bracket of one network's accuracy on one sample in one reading."""
 
     seed = column("seed of the run")
@@ -104,7 +104,7 @@ class Case:
 
 
 def _rows(spec: Setting, seed: int, name: str, case: Case) -> Rows:
-    c = Robustness
+    c = RobustBracket
     found: Rows = []
     for part in spec.radii:
         radius, rng = part * spec.law.radius, stream(seed, "attack", name, "ball", repr(part))
@@ -157,7 +157,7 @@ def _conflict(spec: Setting) -> dict[str, float]:
 
 
 def _summary(spec: Setting, rows: Rows) -> Json:
-    c = Robustness
+    c = RobustBracket
 
     def mean(name: str, reading: str, key: str, part: float | None = None) -> float:
         chosen = [

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from polars.selectors import numeric
 
-from featscope.experiments.packing import Count, Illustration, Packing
+from featscope.experiments.packing import Illustration, Packing, PackingCount
 from featscope.experiments.run import Run
 from featscope.papers.ep.built import MEMORISING_KINDS, Memorising, RobustClassifier
 from featscope.papers.ep.manifold import TABLE_DELTA, TABLE_EPS, BehindChart, Manifold, TalkTable
@@ -71,7 +71,7 @@ def packing(run: Run) -> Figure:
 
 
 def _counts(ax: Axes, run: Run) -> None:
-    c, spec = Count, Packing.of(run)
+    c, spec = PackingCount, Packing.of(run)
     rows = run.part("count").filter(pl.col(c.mu) == spec.shown_mu).sort(c.D)
     for delta, colour in zip(spec.deltas, (NON_ROBUST, ATTACKED, ROBUST), strict=False):
         chosen, name = rows.filter(pl.col(c.delta) == delta), f"needed, δ = {delta:g}"

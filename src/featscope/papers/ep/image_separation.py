@@ -23,7 +23,7 @@ from featscope.experiments.image_training import data_hashes
 from featscope.experiments.spec import Experiment, Spec, require_one_seed
 from featscope.images.catalogue import DATASETS
 from featscope.images.datasets import Images, load
-from featscope.images.separation import closest, nearest
+from featscope.images.separation import closest, nearest_distances
 from featscope.laws.separation import conflict
 from featscope.papers.ep.printed import SEPARATIONS
 
@@ -154,7 +154,7 @@ def _nearest(spec: ImageSeparation, name: str) -> tuple[Rows, dict[str, Tensor]]
     pixels, index = _chosen(train, spec.train, seed)
     picked = test.subset(min(spec.queries, len(test)), seed)
     queries = (test.pixels[picked.numpy()], test.labels[picked.numpy()])
-    found = nearest(queries, (pixels, train.labels[index.numpy()]))
+    found = nearest_distances(queries, (pixels, train.labels[index.numpy()]))
     pairs = zip(picked, found, strict=True)
     return [{c.seed: seed, c.query: int(q), c.nearest: int(d) / 255} for q, d in pairs], {}
 

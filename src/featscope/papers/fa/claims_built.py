@@ -10,7 +10,7 @@ from featscope.claims.claim import Claim, Finding, Runs, Verdict
 from featscope.claims.judging import at_most, counted, exactly, largest, one_run, smallest
 from featscope.core.rules import SMALL
 from featscope.papers.fa.clusters_built import BiasedRow, BuiltRow, BuiltSpec, FragileRow
-from featscope.papers.fa.runs import BUILT, certified, claim
+from featscope.papers.fa.runs import BUILT, recertified, stated
 
 
 def _averaging_clean(runs: Runs) -> Finding:
@@ -33,7 +33,7 @@ def _biased_fragile(runs: Runs) -> Finding:
     shown = {
         "nets": good.height,
         "largest_radius": largest(good[BiasedRow.max]) / unit,
-        "proof": certified(run, "built", net="averaging"),
+        "proof": recertified(run, "built", net="averaging"),
         "explicit": run.part("explicit").drop("part").row(0, named=True),
     }
     return at_most(counted(largest(good[BiasedRow.robust_far]), spec.test_points), SMALL, **shown)
@@ -47,7 +47,7 @@ def _decoupled(runs: Runs) -> Finding:
         key: row[key] / math.sqrt(spec.law.d)
         for key in (BuiltRow.min, BuiltRow.median_plus, BuiltRow.median_minus)
     }
-    proof = certified(run, "built", net="decoupled")
+    proof = recertified(run, "built", net="decoupled")
     wrong = counted(1 - row[BuiltRow.robust_third], spec.test_points)
     return at_most(wrong, SMALL, in_units_of_root_d=shown, proof=proof)
 
@@ -67,35 +67,35 @@ def _fragile_loss(runs: Runs) -> Finding:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    claim(
+    stated(
         "FA-P4.8",
         "Proposition 4.8",
         "A multi-class network with perfect clean accuracy need not be robust at Ω(√(d/k)).",
         ("Assumption 3.2",),
         one_run("built", "the network and perturbation of the proof", BUILT, _fragile),
     ),
-    claim(
+    stated(
         "FA-TD.4",
         "Theorem D.4",
         "The restatement of Proposition 4.8 with its loss exp(−Ω(d)).",
         ("Assumption 3.2",),
         one_run("loss", "cross-entropy of the built network", BUILT, _fragile_loss),
     ),
-    claim(
+    stated(
         "FA-TD.1",
         "Theorem D.1",
         "θ_avg has biases (0, 0) with clean accuracy 1 − o(1).",
         ("Assumption 3.2",),
         one_run("built", "fresh points of §6.1's law", BUILT, _averaging_clean),
     ),
-    claim(
+    stated(
         "FA-TD.2",
         "Theorem D.2",
         "θ_avg with any biases that classify well has no robust accuracy at Ω(√(d/k)).",
         ("Assumption 3.2",),
         one_run("built", "a grid of biases, exact radii at 2(1+c)√(d/k)", BUILT, _biased_fragile),
     ),
-    claim(
+    stated(
         "FA-TD.3",
         "Theorem D.3",
         "θ_dec is √d/3-robust.",

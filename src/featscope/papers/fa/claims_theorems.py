@@ -35,6 +35,7 @@ from featscope.papers.fa.clusters_figures import Fig2Spec, Fig3Spec, HeatMaps, P
 from featscope.papers.fa.clusters_regimes import AtTheEnd, ProofNumbers, RegimeSpec
 from featscope.papers.fa.clusters_scaling import ScalingSpec, Swept
 from featscope.papers.fa.runs import (
+    ASSUMPTIONS,
     FIG2,
     FIG3,
     LARGER,
@@ -42,15 +43,15 @@ from featscope.papers.fa.runs import (
     SMALLER,
     along,
     bounded,
-    certified,
-    claim,
     falls,
     last,
     persists,
+    recertified,
+    stated,
 )
 
-A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "Ω(1/η) ≤ T ≤ exp(Õ(√k))")
-LARGER_TEXT = "the same at k = 4 (quick: 3), float32"
+TO_T0 = (*ASSUMPTIONS, "Ω(1/η) ≤ T ≤ exp(Õ(√k))")
+SAME_LARGER = "the same at k = 4 (quick: 3), float32"
 
 
 def _window(run: Run, finding: Finding, fine: bool) -> Finding:
@@ -124,7 +125,7 @@ def _robust_paper(runs: Runs) -> Finding:
     radius, trivial = averaging_radius(law), math.sqrt(law.d / 2)
     radii = run.part("radii")
     exact = radii[PointRadii.binary_exact]
-    proofs = [certified(run, "radii", seed=seed) for seed in radii[PointRadii.seed].unique().sort()]
+    proofs = [recertified(run, "radii", seed=seed) for seed in radii[PointRadii.seed].unique().sort()]
     left = wilson(int((exact > radius).sum()), exact.len())
     found = at_most(left, SMALL, radius=radius, median_exact=exact.median(), proofs=proofs)
     exceeded = f"at radius {radius:.1f} half the distance of two centres, {trivial:.1f}, is exceeded"
@@ -213,14 +214,14 @@ def _assumption(key: Column, judge: Callable[[float, int], Finding], fine: bool)
     text = "d = k^10, n = k^7 at k = 3 (quick: 2), flow to T = 1/η (k-class: k^8/η)"
     found = _regime(key, judge, fine)
     return one_run("assumption", text, SMALLER, found), one_run(
-        "assumption-large", LARGER_TEXT, LARGER, found
+        "assumption-large", SAME_LARGER, LARGER, found
     )
 
 
 def _assumption_weights(net: str) -> tuple[Reading, ...]:
     text, found = "√d‖w − λΣμ/‖μ‖²‖ ÷ λ at the end of the flow", _deviation_regime(net)
     return one_run("assumption", text, SMALLER, found), one_run(
-        "assumption-large", LARGER_TEXT, LARGER, found
+        "assumption-large", SAME_LARGER, LARGER, found
     )
 
 
@@ -230,12 +231,12 @@ def _item(label: str, *readings: Reading) -> tuple[Reading, ...]:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    claim(
+    stated(
         "FA-T4.5",
         "Theorem 4.5",
         "2-class training: clean accuracy near 1; weights λΣ_{J_s} μ_j/‖μ_j‖² up to o(d^−½); no robust "
         "accuracy at Ω(√(d/k)).",
-        A4,
+        TO_T0,
         *_item(
             "clean",
             one_run("paper", "§6.1's values", FIG2, _clean_paper(HeatMaps.clean_binary)),
@@ -279,11 +280,11 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         ),
     ),
-    claim(
+    stated(
         "FA-T4.6",
         "Theorem 4.6",
         "On the sphere ‖x‖ = √d the network is a multiple of f_FA up to o(1).",
-        A4,
+        TO_T0,
         one_run("paper", "§6.1's values: found by search, bounded by the weights", FIG2, _sphere_paper),
         one_run("assumption", "found by search, bounded by the weights", SMALLER, _sphere),
         one_run("assumption-large", "the same at k = 4 (quick: 3)", LARGER, _sphere),
@@ -294,12 +295,12 @@ CLAIMS: tuple[Claim, ...] = (
             _sweep(falls, "n", Swept.sphere_bound),
         ),
     ),
-    claim(
+    stated(
         "FA-T4.7",
         "Theorem 4.7",
         "k-class training: clean accuracy near 1; weights λ μ_j/‖μ_j‖² up to o(d^−½); the read-out is robust "
         "at O(√d).",
-        A4,
+        TO_T0,
         *_item(
             "clean",
             one_run("paper", "§6.1's values", FIG2, _clean_paper(HeatMaps.clean_fine)),

@@ -66,7 +66,7 @@ class DrawnOnce(Columns):
     seed = column("seed of the test points")
 
 
-class Radii(DrawnOnce):
+class BuiltRadii(DrawnOnce):
     """What the exact radii of test points say of a built 2-class network."""
 
     clean = column("test accuracy")
@@ -81,13 +81,13 @@ class Radii(DrawnOnce):
     over_root_d = column("median radius ÷ √d")
 
 
-class BuiltRow(Radii):
+class BuiltRow(BuiltRadii):
     """One row a network: f_FA and θ_dec; tensors hold what proves its radii."""
 
     net = column("averaging or decoupled")
 
 
-class BiasedRow(Radii):
+class BiasedRow(BuiltRadii):
     """One row for each pair of biases of θ_avg."""
 
     plus = column("bias of the positive neuron ÷ d")

@@ -83,7 +83,7 @@ def learned(net: str, w: Tensor, task: Task) -> dict[str, float]:
     }
 
 
-def table(task: Task, w: Tensor) -> Tensor:
+def cosine_table(task: Task, w: Tensor) -> Tensor:
     """(k, k): cosine of the mean embedding of class i with the j-th equivalent weight."""
     k = len(task.signs)
     return cosines(task.features, MultiClass(w, w.shape[0] // k).equivalent())

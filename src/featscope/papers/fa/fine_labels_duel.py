@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from featscope.attacks.apgd import APGD
-from featscope.attacks.copies import Fallen, hidden, recount
+from featscope.attacks.copies import Fallen, missed_by_copy, recount
 from featscope.attacks.curve import robust_curve
 from featscope.attacks.pgd import PGD, Attack
 from featscope.attacks.readout import Decision, OwnLoss, ReadOut
@@ -87,7 +87,7 @@ class Duel:
             return Fallen(torch.where(inside, found.fooled_at, torch.inf), found.delta)
 
         found, _ = recount(network, look(model, torch.arange(len(y)), "first"), x, y)
-        _, fault = hidden(network, model, x, y, found.fooled_at, look)
+        _, fault = missed_by_copy(network, model, x, y, found.fooled_at, look)
         if fault:
             found.put(torch.arange(len(y)), look(network, torch.arange(len(y)), "network"))
         return found.fooled_at

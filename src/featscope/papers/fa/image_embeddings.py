@@ -44,13 +44,13 @@ from featscope.papers.fa.embedding_heads import (
     Kind,
     Task,
     blocks,
+    cosine_table,
     dead,
     image_table,
     labels,
     learned,
     make_task,
     network,
-    table,
 )
 from featscope.papers.fa.embedding_radii import HeadRadii, RadiusSpec, attack_head
 
@@ -132,7 +132,7 @@ def train_head(
     for stage, steps in zip(STAGES, (heads.steps, max(heads.steps, heads.long_steps)), strict=True):
 
         def look(now: Descent, t: int, before: int = done) -> dict[str, float]:
-            shown = blocks(table(task, now.w), task.signs)
+            shown = blocks(cosine_table(task, now.w), task.signs)
             seen = {HeadPath.time: float(before + t), **learned(net, now.w, task)}
             return seen | {key: shown[key] for key in (HeadPath.own, HeadPath.half, HeadPath.other)}
 
@@ -195,9 +195,9 @@ def _tell(part: Part, done: int, total: int) -> None:
     part.report(done, total, {})
 
 
-def heat_map(task: Task, net: str, w: Tensor) -> tuple[dict[str, float], dict[str, Tensor]]:
+def read_heat_map(task: Task, net: str, w: Tensor) -> tuple[dict[str, float], dict[str, Tensor]]:
     """The numbers of a head's heat map, and both readings of it."""
-    tables = {"features": table(task, w), "images": image_table(task, w)}
+    tables = {"features": cosine_table(task, w), "images": image_table(task, w)}
     over_images = blocks(tables["images"], task.signs)
     row = blocks(tables["features"], task.signs) | dead(task, w) | learned(net, w, task)
     row |= {
@@ -220,7 +220,7 @@ def run_seed(
         for net in NETS:
             weights = train_head(spec, task, net, kind, seed, folder)
             for stage in STAGES:
-                row, tables = heat_map(task, net, weights[stage])
+                row, tables = read_heat_map(task, net, weights[stage])
                 folder.add("table", [row], tables, net=net, kind=kind, stage=stage, seed=seed)
             head, signs = network(net, weights["paper"], k)
             own = labels(net, task.test)
@@ -228,12 +228,12 @@ def run_seed(
             folder.once("radii", make, net=net, kind=kind, seed=seed)
 
 
-def by_seed(rows: Sequence[Mapping[str, float]], key: str) -> Json:
+def over_rows(rows: Sequence[Mapping[str, float]], key: str) -> Json:
     """A number over seeds."""
-    return over([float(row[key]) for row in rows])
+    return with_interval([float(row[key]) for row in rows])
 
 
-def over(values: Sequence[float]) -> Json:
+def with_interval(values: Sequence[float]) -> Json:
     """Mean, Student's interval and the single values, one for each seed."""
     return {**as_fact(mean_interval(values)), "by_seed": list(values)}
 
@@ -265,7 +265,7 @@ def _heads(spec: ImageEmbeddings, folder: Folder) -> Json:
         for stage in STAGES:
             lines = {n: _rows(spec, folder, "table", net=n, kind=kind, stage=stage) for n in NETS}
             found[f"{kind}-{stage}"] = {
-                net: {key: by_seed([rows[0] for rows in of_net], key) for key in SHOWN}
+                net: {key: over_rows([rows[0] for rows in of_net], key) for key in SHOWN}
                 for net, of_net in lines.items()
             }
     return found
@@ -278,13 +278,13 @@ def _median_radii(spec: ImageEmbeddings, folder: Folder, kind: Kind) -> Json:
         parts = _rows(spec, folder, "radii", net=net, kind=kind)
         for key in (HeadRadii.attacked, HeadRadii.certified):
             medians = [float(torch.tensor([row[key] for row in rows]).median()) for rows in parts]
-            found[f"{net}_{key}"] = over(medians)
+            found[f"{net}_{key}"] = with_interval(medians)
     return found
 
 
 def _figure10(spec: ImageEmbeddings, folder: Folder, kind: Kind) -> Json:
     numbers = [rows[0] for rows in _rows(spec, folder, "correlation", kind=kind)]
-    return {key: by_seed(numbers, key) for key in numbers[0]}
+    return {key: over_rows(numbers, key) for key in numbers[0]}
 
 
 def run(spec: ImageEmbeddings, folder: Folder) -> Json:
