@@ -10,9 +10,6 @@ from featscope.attacks.patch_training_attack import Clip
 from featscope.core.frozen import Value
 from featscope.papers.at import printed
 
-Arm = Literal["standard", "adversarial"]
-ARMS: tuple[Arm, ...] = ("standard", "adversarial")
-
 
 class Training(Value):
     """Gradient descent: learning rate η, steps T, full batch unless a size is given."""

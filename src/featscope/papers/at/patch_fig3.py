@@ -35,8 +35,9 @@ from featscope.laws.separation import conflict
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 from featscope.papers.at import printed
 from featscope.papers.at.fig3_columns import DYNAMICS, MATCHING, RADII, ROBUST_OVER, Dynamics, Matching, Radii
-from featscope.papers.at.fig3_settings import ARMS, AdversarialTraining, Arm, Measurement, Training
+from featscope.papers.at.fig3_settings import AdversarialTraining, Measurement, Training
 from featscope.papers.at.fig3_summary import summarise
+from featscope.papers.at.patch_columns import ARMS, Arm
 
 
 class PatchFig3(Spec):
