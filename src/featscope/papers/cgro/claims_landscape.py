@@ -29,7 +29,7 @@ from featscope.papers.cgro.image_landscape import (
     LandscapeRadii,
     at_factor,
 )
-from featscope.papers.cgro.runs import TRAINED, claim, only_if_fitted
+from featscope.papers.cgro.runs import TRAINED, only_if_fitted, stated
 
 LANDSCAPES = {"mnist": Need("image-landscape"), "cifar10": Need("image-landscape-cifar10")}
 ANY = ("any network", "data with a smooth density")
@@ -252,7 +252,7 @@ def _readings(
 
 
 CLAIMS = (
-    claim(
+    stated(
         "CG-F2",
         "CGRO §6, Figure 2",
         "After adversarial training the loss is flat within the training radius around training images "
@@ -287,7 +287,7 @@ CLAIMS = (
         ),
         TRAINED,
     ),
-    claim(
+    stated(
         "CG-F3",
         "CGRO appendix E, Figure 3",
         "Global flatness grows much faster than local flatness, and the robust generalisation gap grows with "
@@ -307,7 +307,7 @@ CLAIMS = (
         ),
         TRAINED,
     ),
-    claim(
+    stated(
         "CG-E.1",
         "CGRO Theorem E.1, appendix F",
         "The robust generalisation gap is bounded by N^{−1/(D+2)} times global flatness; on the way, L_adv − "
@@ -325,7 +325,7 @@ CLAIMS = (
         ),
         ANY,
     ),
-    claim(
+    stated(
         "CG-E.2",
         "CGRO Proposition E.2",
         "L_adv − L_clean is at least a constant times δ·E‖∇L(X)‖_q.",

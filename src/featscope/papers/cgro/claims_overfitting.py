@@ -9,7 +9,7 @@ from featscope.claims.judging import above, at_least
 from featscope.core.rules import MUCH, SMALL
 from featscope.core.stats import Interval, mean_interval
 from featscope.papers.cgro.image_overfitting import Compared, ImageOverfitting
-from featscope.papers.cgro.runs import TRAINED, claim, only_if_fitted
+from featscope.papers.cgro.runs import TRAINED, only_if_fitted, stated
 
 OVERFITTING = {"run": Need("image-overfitting")}
 
@@ -29,7 +29,7 @@ def compared(value: Callable[[Mapping[str, float]], float], judge: Callable[[Int
 
 
 CLAIMS = (
-    claim(
+    stated(
         "CG-F1",
         "CGRO Figure 1, §1",
         "Adversarial training fits the attacked training images and classifies clean test images well, but "

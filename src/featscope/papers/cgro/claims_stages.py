@@ -21,7 +21,7 @@ from featscope.claims.judging import (
 )
 from featscope.core.rules import BEND, CONSTANT, SAME, SMALL
 from featscope.experiments.run import Run
-from featscope.papers.cgro.runs import LEMMAS, SCALING, STAGES, claim, each_seed, logarithm
+from featscope.papers.cgro.runs import LEMMAS_RUN, SCALING, STAGES, each_seed, logarithm, stated
 from featscope.papers.cgro.signal_lemmas import LemmaCase
 from featscope.papers.cgro.signal_scaling import DimensionSweep, SampleSweep, StartSweep, close
 from featscope.papers.cgro.signal_stages import SignalStages, Training, Verification
@@ -172,28 +172,28 @@ def lemma(name: str) -> Judge:
 
 _DEFAULT = "as stated"
 CLAIMS = (
-    claim(
+    stated(
         "CG-LA.1",
         "CGRO Lemma A.1",
         "A sequence that grows by m z² to M z² passes v within 3/(m z0) + (8M/m)⌈log2(v/z0)⌉ steps.",
-        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.1")),),
+        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS_RUN, lemma("A.1")),),
         (),
     ),
-    claim(
+    stated(
         "CG-LA.2",
         "CGRO Lemma A.2",
         "A sequence within C ≤ z0/2 of z0 + AΣz² passes v within 8⌈log2(v/z0)⌉ + 21/(A z0) steps.",
-        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.2")),),
+        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS_RUN, lemma("A.2")),),
         (),
     ),
-    claim(
+    stated(
         "CG-LA.3",
         "CGRO Lemma A.3",
         "A non-negative sequence that falls by at least A z² is at most 1/(A t) after t steps.",
-        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS, lemma("A.3")),),
+        (Reading(_DEFAULT, "slowest allowed sequence over a grid", LEMMAS_RUN, lemma("A.3")),),
         (),
     ),
-    claim(
+    stated(
         "CG-L4.2",
         "CGRO Lemma 4.2, Lemma C.3",
         "Each signal component grows by at least a constant times ηα³u²ψ(α³U); α³U is of order one after T0.",
@@ -214,13 +214,13 @@ CLAIMS = (
             Reading("recursion", "exact recursions of u and v against full descent", STAGES, recursion),
         ),
     ),
-    claim(
+    stated(
         "CG-L4.3",
         "CGRO Lemma 4.3",
         "After T0 the signal stays below Õ(1/α) plus what the residual signal of attacked points adds.",
         (Reading("up to a logarithm", "Õ as ln d", STAGES, signal_ceiling),),
     ),
-    claim(
+    stated(
         "CG-L4.4",
         "CGRO Lemma 4.4, Lemma C.7",
         "Each noise component grows like (ησ²d/N)Σψ(V)v² up to Õ(Pσ²√d/α), so V_i is of order one after T1.",
@@ -235,25 +235,25 @@ CLAIMS = (
             Reading("T1", "median T1 against N/(ησ0σ³d^1.5) as d grows", SCALING, noise_time),
         ),
     ),
-    claim(
+    stated(
         "CG-HC.1",
         "CGRO Hypothesis C.1",
         "Signal components stay Õ(1/α), noise components Õ(1).",
         (Reading("up to a logarithm", "Õ as ln d", STAGES, induction),),
     ),
-    claim(
+    stated(
         "CG-LC.8",
         "CGRO Lemma C.8",
         "After T1 the gradient norm is at least Ω̃(1) times the loss.",
         (Reading("up to a logarithm", "Ω̃ as 1/ln d", STAGES, gradient_floor),),
     ),
-    claim(
+    stated(
         "CG-LC.9",
         "CGRO Lemma C.9",
         "After T1 the loss falls at least like 1/(η(t − T1 + 1)).",
         (Reading("up to a logarithm", "Õ as ln d", STAGES, loss_rate),),
     ),
-    claim(
+    stated(
         "CG-LC.10",
         "CGRO Lemma C.10",
         "The summed derivative on attacked points is at most Õ(1/(ησ0)).",

@@ -22,7 +22,7 @@ from featscope.core.rules import CONSTANT, MUCH, SMALL
 from featscope.core.stats import NOTHING, Interval
 from featscope.experiments.run import Run
 from featscope.papers.cgro.certificates import BallFailures, ball_failures
-from featscope.papers.cgro.runs import SCALING, STAGES, claim, each_seed, last_value, logarithm
+from featscope.papers.cgro.runs import SCALING, STAGES, each_seed, last_value, logarithm, stated
 from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, RobustBracket
 from featscope.papers.cgro.signal_scaling import DimensionSweep, SampleSweep, SignalScaling
 from featscope.papers.cgro.signal_stages import SignalStages, Training
@@ -160,7 +160,7 @@ def growing_d(runs: Runs) -> Finding:
 
 
 CLAIMS = (
-    claim(
+    stated(
         "CG-T4.1",
         "CGRO Theorem 4.1",
         "The network learns part of the true feature and memorises the noise: "

@@ -16,7 +16,7 @@ from featscope.papers.cgro.signal_stages import SignalStages, Training
 
 STAGES = {"run": Need("signal-stages")}
 SCALING = {"run": Need("signal-scaling")}
-LEMMAS = {"run": Need("signal-lemmas")}
+LEMMAS_RUN = {"run": Need("signal-lemmas")}
 HYPOTHESES = (
     "Parameterization 3.1",
     "attack (A) with the linear target",
@@ -56,7 +56,7 @@ def only_if_fitted(classes: int, robust_train: Sequence[float], finding: Finding
     return out_of_scope([f"robust training accuracy {min(robust_train):.3f}, needed {level:.3f}"], finding)
 
 
-def claim(
+def stated(
     id_: str, where: str, text: str, readings: tuple[Reading, ...], hypotheses: tuple[str, ...] = HYPOTHESES
 ) -> Claim:
     """A claim of this paper; without other hypotheses it speaks of training on the signal law."""

@@ -14,7 +14,7 @@ from featscope.nets.multiclass import MultiClass, logits, readout
 from featscope.papers.fa.clusters import right
 
 Kind = Literal["raw", "centred"]
-KINDS: tuple[Kind, ...] = ("raw", "centred")
+EMBEDDING_KINDS: tuple[Kind, ...] = ("raw", "centred")
 
 
 @dataclass(frozen=True)

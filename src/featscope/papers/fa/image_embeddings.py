@@ -40,7 +40,7 @@ from featscope.images.datasets import Split, load
 from featscope.nets.encoders import Encoder, load_encoder
 from featscope.papers.fa.embedding_columns import Figure10, HeadPath, HeatMap
 from featscope.papers.fa.embedding_heads import (
-    KINDS,
+    EMBEDDING_KINDS,
     Kind,
     Task,
     blocks,
@@ -212,7 +212,7 @@ def run_seed(
 ) -> None:
     """Figure 10, both heads, their heat maps and their radii for one seed, raw and centred."""
     k = len(dataset(spec.dataset).classes)
-    for kind in KINDS:
+    for kind in EMBEDDING_KINDS:
         task = make_task(parts[0], parts[1], kind, k, spec.heads.squared_norm)
         numbers, matrix, means = correlation(task, spec.sample)
         kept = {"blocks": means} | ({"matrix": matrix.half()} if seed == spec.seeds[0] else {})
@@ -261,7 +261,7 @@ def _rows(spec: ImageEmbeddings, folder: Folder, name: str, **labels: str) -> li
 def _heads(spec: ImageEmbeddings, folder: Folder) -> Json:
     """The heat maps' numbers over seeds, by kind of embedding and stage, and by head."""
     found: Json = {}
-    for kind in KINDS:
+    for kind in EMBEDDING_KINDS:
         for stage in STAGES:
             lines = {n: _rows(spec, folder, "table", net=n, kind=kind, stage=stage) for n in NETS}
             found[f"{kind}-{stage}"] = {
@@ -299,8 +299,8 @@ def run(spec: ImageEmbeddings, folder: Folder) -> Json:
         "data_sha256": data_hashes(spec.dataset),
         "classes": list(dataset(spec.dataset).classes),
         "heads": _heads(spec, folder),
-        "figure10": {kind: _figure10(spec, folder, kind) for kind in KINDS},
-        "radii": {kind: _median_radii(spec, folder, kind) for kind in KINDS},
+        "figure10": {kind: _figure10(spec, folder, kind) for kind in EMBEDDING_KINDS},
+        "radii": {kind: _median_radii(spec, folder, kind) for kind in EMBEDDING_KINDS},
     }
 
 
