@@ -94,6 +94,16 @@ def test_the_lp_projection_satisfies_its_conditions(p, eps):
 
 
 @pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
+def test_a_ball_is_of_the_last_axis_whatever_stands_before_it(p):
+    b = Ball(p, 0.7)
+    many = 10 * torch.rand(2, 5, 3, generator=stream(0, "axes"), dtype=torch.float64) - 5
+    for step in (b.project, b.steepest, b.direction, b.rescale):
+        torch.testing.assert_close(step(many), step(many.flatten(0, 1)).view_as(many), rtol=0, atol=1e-12)
+    for size in (b.norm, b.dual_norm):
+        torch.testing.assert_close(size(many), size(many.flatten(0, 1)).view(2, 5), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
 @pytest.mark.parametrize(
     ("dtype", "scale"),
     [(torch.float64, 1e-250), (torch.float64, 1e200), (torch.float32, 1e-25), (torch.float32, 1e25)],
