@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from featscope.core import rules
 from featscope.core.balls import Ball, ball
 from featscope.core.conditions import above, below, unmet
 from featscope.core.errors import BadInput, nearest, require_at_least, require_positive
@@ -25,7 +26,6 @@ from featscope.core.losses import (
     runner_up,
 )
 from featscope.core.rows import last_rows
-from featscope.core.rules import BEND, CONSTANT, MUCH, SAME, SMALL
 from featscope.core.streams import derive, stream
 from featscope.nets.networks import NetworkSpec
 
@@ -251,7 +251,29 @@ def test_conditions_include_their_bound():
 
 
 def test_the_words_of_asymptotics_have_the_values_that_the_docs_state():
-    assert (MUCH, SMALL, SAME, CONSTANT, BEND) == (10.0, 0.05, 1e-9, 3.0, 0.1)
+    words = {name: value for name, value in vars(rules).items() if name.isupper()}
+    assert words == {
+        "MUCH": 10.0,
+        "SMALL": 0.05,
+        "SAME": 1e-9,
+        "PROVEN_MARGIN": 1e-6,
+        "ROUNDED_SLOPE": 1e-6,
+        "CONSTANT": 3.0,
+        "BEND": 0.1,
+        "POLYLOG": 2,
+        "USUAL": 0.5,
+        "STILL": 1e-14,
+        "LEARNED": 1 / 3,
+        "SETTLED": 1e-5,
+        "PRINTED_SHARE_REACHED": 0.9,
+        "OWN_SET_READ": 0.9,
+        "FEATURE_ERROR": 0.2,
+        "NEARLY_ORTHOGONAL": 0.09,
+        "HEAD_LEARNED": 0.5,
+        "LINEAR_GROWTH": 2.0,
+        "RATE_FALLEN": 0.5,
+        "RECOMPUTED": 1e-12,
+    }
 
 
 def test_the_nearest_names_or_all_of_them():
