@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from featscope.attacks.minimal import MinimalPGD, binary_objective, own_loss_objective, readout_objective
 from featscope.attacks.readout_certificate import certified_radii
-from featscope.attacks.two_layer_radius import LIMIT, bracket_radii, exact_radii, lipschitz, subsets
+from featscope.attacks.two_layer_radius import LIMIT, _agree, bracket_radii, exact_radii, lipschitz, subsets
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.laws.clusters import ClusterLaw
@@ -268,5 +268,12 @@ def test_a_point_on_the_boundary_is_left_by_a_step_in_units_of_the_data(unit: fl
     x = torch.full((1, 2), unit, dtype=torch.float64)
     found = exact_radii(net, x, torch.tensor([-1.0]).double())
     assert found.exact.all()
-    assert 0 < float(found.upper[0]) <= 1e-9 * unit
+    assert 0 < float(found.upper[0]) <= 1e-12 * unit
     assert float(forward(net, x + found.delta)[0]) > 0
+
+
+def test_bounds_agree_to_a_millionth_of_the_radius_or_a_thousandth_of_that_of_the_data() -> None:
+    lower = np.array([2.0, 2.0, 0.0, 0.0, 0.0, 0.0, math.inf])
+    upper = np.array([2.0 * (1 + 0.9e-6), 2.0 * (1 + 1.1e-6), 0.9e-9, 1.1e-9, 0.9e-6, 1.1e-6, math.inf])
+    length = np.array([1e-3, 1e-3, 1.0, 1.0, 1e3, 1e3, 1.0])
+    assert _agree(lower, upper, length).tolist() == [True, False, True, False, True, False, True]
