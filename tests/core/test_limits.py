@@ -21,6 +21,7 @@ from featscope.laws.clusters import ClusterLaw
 from featscope.laws.patches import PatchLaw, both_kinds
 from featscope.laws.separated import PackingLaw
 from featscope.laws.signal import SignalLaw
+from featscope.nets.built.fstar import nodes
 from featscope.nets.classifier import REPRESENTATION, ImageClassifier
 from featscope.nets.patch_cnn import PatchModule, PatchNet, PatchNetSpec
 from featscope.nets.resnet import resnet9
@@ -63,6 +64,7 @@ def patches(count: int, robust: int) -> PatchLaw:
         (lambda size: PatchTrainingAttack(eps=size), (0.0,), (-1e-9,)),
         (lambda rho: PatchNetSpec(rho=rho), (1e-9,), (0.0,)),
         (lambda q: PatchNetSpec(q=q), (2,), (1,)),
+        (nodes, (1_999_999, 1), (2_000_000, 1)),
         (classifier, ("body", REPRESENTATION), (REPRESENTATION, "body")),
     ],
 )
