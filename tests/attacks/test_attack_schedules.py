@@ -153,7 +153,8 @@ def test_a_threat_contains_what_is_inside_and_on_it_and_nothing_outside(norm):
     for place, inside in ((0, True), (1, False), (2, False), (3, True)):
         one = torch.zeros_like(x)
         one[:, 0, place] = 0.01
-        assert part.contains(one, x).tolist() == [inside] * 3
+        for step in (one, -one):
+            assert part.contains(step, x).tolist() == [inside] * 3
     nothing = Threat(norm, 0.0, 2)
     assert nothing.contains(0 * x, x).all()
     assert not nothing.contains(1e-9 * unit, x).any()
