@@ -150,6 +150,22 @@ def test_what_a_kill_left_beside_a_finished_run_goes_when_it_is_found(tmp_path: 
     assert not rest.exists()
 
 
+def test_a_run_is_finished_although_what_it_leaves_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck(path: Path, ignore_errors: bool = False) -> None:
+        if path.exists() and not ignore_errors:
+            raise PermissionError(errno.EACCES, "held by another program")
+
+    store, request = Store(tmp_path), Request(TOY, specs.resolve(TOY, "quick"))
+    run(request, store)
+    monkeypatch.setattr(stores.shutil, "rmtree", stuck)
+    again = run(request, store, force=True)
+    assert (again.path / "parts").exists()
+    assert again.path.with_name(again.path.name + ".old").exists()
+    assert again.summary == {"size": 2}
+
+
 def test_digests_do_not_depend_on_the_order_of_keys() -> None:
     assert digest({"a": 1, "b": [1, 2]}) == digest({"b": [1, 2], "a": 1})
     assert digest({"a": 1}) != digest({"a": 2})
