@@ -10,8 +10,9 @@ from torch import nn
 from featscope.attacks.apgd import APGD
 from featscope.attacks.minimal import MinimalPGD
 from featscope.attacks.patch_training_attack import PatchTrainingAttack
+from featscope.attacks.pgd import PGD
 from featscope.attacks.square import Square
-from featscope.attacks.suite import ensemble
+from featscope.attacks.suite import assess, assess_curve, ensemble
 from featscope.core.errors import BadInput
 from featscope.dynamics.schedules import Schedule
 from featscope.features import landscape
@@ -87,9 +88,15 @@ def test_defaults_that_documented_numbers_rest_on() -> None:
     assert (Square().queries, Square().share) == (500, 0.8)
     search = MinimalPGD()
     assert (search.steps, search.restarts, search.rounds, search.reach) == (60, 5, 12, 100.0)
-    assert [attack.name for attack in ensemble()] == [
-        "pgd20-soft-margin", "apgd50-soft-margin", "apgd50-margin", "pgd50-margin-targets", "square500",
-    ]  # fmt: skip
+    assert ensemble() == [
+        PGD("soft-margin", 20, stop_early=True),
+        APGD("soft-margin", 50),
+        APGD("margin", 50),
+        PGD("margin", 50, every_target=True, stop_early=True),
+        Square(500),
+    ]
+    for evaluator in (assess, assess_curve):
+        assert inspect.signature(evaluator).parameters["fast"].default is True
     inversion = InversionSpec()
     assert (inversion.steps, inversion.step_size, inversion.tolerance) == (300, 0.05, 0.0)
     assert Schedule().rise == 0.4
