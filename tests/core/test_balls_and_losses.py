@@ -25,7 +25,7 @@ from featscope.core.losses import (
     rivals,
     runner_up,
 )
-from featscope.core.rows import last_rows
+from featscope.core.rows import last_rows, mean_rows
 from featscope.core.streams import derive, stream
 from featscope.nets.networks import NetworkSpec
 
@@ -281,6 +281,11 @@ def test_the_nearest_names_or_all_of_them():
     assert nearest("patch-fgi3", known).startswith("did you mean patch-fig3")
     assert nearest("patch-fgi3", known).count(" or ") == 2
     assert nearest("zzz", known) == "choose one of " + ", ".join(known)
+
+
+def test_mean_rows_are_means_of_the_numbers_in_each_group():
+    rows = pl.DataFrame({"step": [1, 0, 1, 1], "a": [1.0, 5.0, 2.0, 6.0], "name": ["x", "y", "z", "w"]})
+    assert mean_rows(rows, "step").to_dicts() == [{"step": 0, "a": 5.0}, {"step": 1, "a": 3.0}]
 
 
 def test_last_rows_take_the_last_step_of_each_run_and_skip_what_was_not_recorded():
