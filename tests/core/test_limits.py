@@ -1,11 +1,13 @@
 """Settings at their limits are taken, just beyond them refused in one line; and the defaults that documented numbers rest on."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from featscope.attacks.apgd import APGD
 from featscope.attacks.minimal import MinimalPGD
@@ -13,8 +15,11 @@ from featscope.attacks.patch_training_attack import PatchTrainingAttack
 from featscope.attacks.pgd import PGD
 from featscope.attacks.square import Square
 from featscope.attacks.suite import assess, assess_curve, ensemble
+from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput
+from featscope.core.store import Part
 from featscope.dynamics.schedules import Schedule
+from featscope.dynamics.trajectory import trajectory
 from featscope.features import landscape
 from featscope.features.invert import InversionSpec
 from featscope.laws.amplitudes import Count
@@ -22,13 +27,17 @@ from featscope.laws.clusters import ClusterLaw
 from featscope.laws.patches import PatchLaw, both_kinds
 from featscope.laws.separated import PackingLaw
 from featscope.laws.signal import SignalLaw
-from featscope.nets.built.fstar import nodes
+from featscope.nets.built.fstar import nodes, slope_bound
 from featscope.nets.classifier import REPRESENTATION, ImageClassifier
 from featscope.nets.patch_cnn import PatchModule, PatchNet, PatchNetSpec
 from featscope.nets.resnet import resnet9
 
 SIGNAL = SignalLaw(d=16, patches=3, alpha=2.0, sigma=0.25, gap=0.5)
 CLUSTERS = ClusterLaw(k=3, d=30)
+
+
+class Walk(NamedTuple):
+    x: Tensor
 
 
 def classifier(*names: str) -> ImageClassifier:
@@ -103,3 +112,33 @@ def test_defaults_that_documented_numbers_rest_on() -> None:
     assert inspect.signature(resnet9).parameters["width"].default == 64
     # of a loss in float32
     assert landscape.ROUNDING == 1e-5
+
+
+def test_a_basis_has_the_length_of_the_last_axis() -> None:
+    x, y = torch.zeros(3, 2, 4), torch.zeros(3).long()
+    Threat("L2", 0.1, 2, basis=torch.eye(4)[:2]).require_fits(x, y)
+    with pytest.raises(BadInput, match="length of the last axis"):
+        Threat("L2", 0.1, 2, basis=torch.eye(2)).require_fits(x, y)
+
+
+def test_the_slope_of_f_star_by_hand() -> None:
+    a, b = torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 0.0]])
+    # 2/(1 + 2) between the sets, 2/(1 + 4) beyond them
+    points = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
+    assert slope_bound(points, a, b, "L2").tolist() == pytest.approx([2 / 3, 2 / 5])
+
+
+def test_progress_is_told_step_by_step(tmp_path: Path) -> None:
+    told = []
+
+    class Listener:
+        def report(self, label: str, step: int, steps: int, facts: Mapping[str, float]) -> None:
+            told.append((label, step, steps, dict(facts)))
+
+    part = Part(tmp_path, "walk", {}, Listener())
+    trajectory(
+        lambda s, t: Walk(s.x + 1), Walk(torch.zeros(1)), 2, lambda s, t: {"value": float(s.x)}, keep=part
+    )
+    assert told[-1][:3] == ("walk", 2, 2)
+    assert [step for _, step, _, _ in told] == [0, 1, 2]
+    assert told[-1][3]["value"] == 2.0

@@ -166,3 +166,13 @@ def test_the_command_line_says_it_in_one_line(
 def test_inner_products_do_not_depend_on_the_blocks(compact: bool, block: int) -> None:
     train = ClusterLaw(k=3, d=40).draw(10, 2, 0, compact=compact).train
     torch.testing.assert_close(_gram(train, block), train.x @ train.x.mT, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_that_meets_is_measured_whatever_its_sign(seed: int) -> None:
+    law = ClusterLaw(k=2, d=30)
+    batch = law.sample(6, seed=seed)
+    noise = (batch.x - law.alpha * law.features()[batch.cluster]) / law.sigma
+    inner = (noise @ noise.mT).fill_diagonal_(0)
+    found = {condition.name: condition.value for condition in properties(law, batch, True)}
+    assert found["3"] == pytest.approx(float(inner.abs().max()))
