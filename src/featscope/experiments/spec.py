@@ -139,6 +139,12 @@ def full_key(model: type[BaseModel], key: str) -> str:
     raise unknown("key", key, known)
 
 
+def knows(model: type[BaseModel], key: str) -> bool:
+    """Whether a key, short or with its levels, is a setting of a spec; an ambiguous one is."""
+    key = getattr(model, "aliases", {}).get(key, key)
+    return any(name == key or name.endswith("." + key) for name in leaves(model))
+
+
 def parse_assignments(texts: list[str]) -> dict[str, Any]:
     """Parse `key=value` texts; values are JSON where they can be read so, text otherwise."""
     changes: dict[str, Any] = {}

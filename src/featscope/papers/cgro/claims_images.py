@@ -22,7 +22,7 @@ from featscope.claims.judging import (
     every,
     exactly,
     explained,
-    out_of_scope,
+    scoped,
     vacuous,
 )
 from featscope.core.rules import CONSTANT, LINEAR_GROWTH, MUCH, RATE_FALLEN, SMALL
@@ -55,11 +55,11 @@ def _eps(run: Run) -> float:
 
 
 def _fitted(classes: int, robust_train: Sequence[float], finding: Finding) -> Finding:
-    """OUT_OF_SCOPE if a network did not learn to withstand the attack on its own training images."""
+    """Out of scope if a network did not learn to withstand the attack on its own training images."""
     level = CONSTANT / classes
     if all(reached >= level for reached in robust_train):
         return finding
-    return out_of_scope([f"robust training accuracy {min(robust_train):.3f}, needed {level:.3f}"], finding)
+    return scoped([f"robust training accuracy {min(robust_train):.3f}, needed {level:.3f}"], finding)
 
 
 def compared(value: Callable[[Mapping[str, float]], float], judge: Callable[[Interval], Finding]) -> Judge:

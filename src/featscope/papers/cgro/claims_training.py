@@ -7,17 +7,17 @@ import math
 import numpy as np
 import polars as pl
 
-from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
+from featscope.claims.claim import Claim, Finding, Judge, Kind, Need, Reading, Runs, plain
 from featscope.claims.judging import (
     at_least,
     at_most,
+    error_over_seeds,
     every,
     exactly,
     exponent_at_most,
     fitted,
     largest,
     over_seeds,
-    pooled_error,
     reaches,
     scoped,
     smallest,
@@ -40,6 +40,10 @@ HYPOTHESES = (
     "attack (A) with the linear target",
     "N ≪ N* (not in the statement; see docs/cgro.md)",
 )
+#: the conditions of `SignalLaw.check` that the proof uses. The radius against the class distance is told, not
+#: assumed: no statement asks for it.
+STATED = ("start", "step", "tradeoff", "noise")
+PROOF = (*STATED, "samples")
 
 
 def _each(run: Run) -> list[pl.DataFrame]:
@@ -55,8 +59,8 @@ def _last(frame: pl.DataFrame, key: str) -> float:
 
 
 def _errors(run: Run, key: str, points: int) -> Interval:
-    """The error 1 − accuracy at the end, pooled over all seeds."""
-    return pooled_error([_last(frame, key) for frame in _each(run)], points)
+    """The error 1 − accuracy at the end, over all seeds."""
+    return error_over_seeds([_last(frame, key) for frame in _each(run)], points)
 
 
 def _attacked(run: Run, sample: str, reading: str, bound: str, points: int) -> Interval:
@@ -64,7 +68,7 @@ def _attacked(run: Run, sample: str, reading: str, bound: str, points: int) -> I
     rows = run.part("robustness").filter((pl.col(c.sample) == sample) & (pl.col(c.reading) == reading))
     if reading == BALL:
         rows = rows.filter(pl.col(c.share) == max(spec.radii))
-    return pooled_error(rows[bound].to_list(), points)
+    return error_over_seeds(rows[bound].to_list(), points)
 
 
 def _clean(run: Run) -> Finding:
@@ -124,7 +128,7 @@ def _proven_failures(run: Run) -> tuple[BallFailures, Interval]:
         return nobody, NOTHING
     verified = ball_failures(w, x, y, delta, spec.law.radius)
     wrong = verified["failures"] + verified["wrong_clean"]
-    return verified, pooled_error([1 - wrong / verified["points"]], verified["points"])
+    return verified, error_over_seeds([1 - wrong / verified["points"]], verified["points"])
 
 
 def noise_ball(runs: Runs) -> Finding:
@@ -168,7 +172,7 @@ def _beyond(runs: Runs) -> tuple[Finding, int, float]:
     n = max(spec.samples)
     rows = run.part("samples").filter(pl.col(c.n) == n)
     critical = float(rows[c.critical_samples][0])
-    error = pooled_error(rows[c.gta_test].to_list(), spec.test)
+    error = error_over_seeds(rows[c.gta_test].to_list(), spec.test)
     return at_least(error, 0.5 - SMALL, N=n, critical_samples=plain(critical), d=spec.samples_d), n, critical
 
 
@@ -336,7 +340,8 @@ def lemma(name: str) -> Judge:
 def _one(
     claim: str, where: str, text: str, readings: tuple[Reading, ...], hypotheses: tuple[str, ...] = HYPOTHESES
 ) -> Claim:
-    return Claim(claim, "cgro", where, text, hypotheses, readings)
+    kind = Kind.LEMMA if "Hypothesis" in where else None
+    return Claim(claim, "cgro", where, text, hypotheses, readings, PROOF if hypotheses else (), kind)
 
 
 _DEFAULT = "as stated"
@@ -379,8 +384,15 @@ CLAIMS = (
                 "first step with α³U ≥ 1 against the prediction from u_r(0), over many starts",
                 SCALING,
                 signal_time,
+                at={"sweep": "starts"},
             ),
-            Reading("recursion", "exact recursions of u and v against full descent", STAGES, recursion),
+            Reading(
+                "recursion",
+                "exact recursions of u and v against full descent",
+                STAGES,
+                recursion,
+                assumes=(),
+            ),
         ),
     ),
     _one(
@@ -401,7 +413,13 @@ CLAIMS = (
                 noise_growth,
             ),
             Reading("until memorisation", "the same up to the first V_i ≥ 1", STAGES, noise_growth_early),
-            Reading("T1", "median T1 against N/(ησ0σ³d^1.5) as d grows", SCALING, noise_time),
+            Reading(
+                "T1",
+                "median T1 against N/(ησ0σ³d^1.5) as d grows",
+                SCALING,
+                noise_time,
+                at={"sweep": "dimensions"},
+            ),
         ),
     ),
     _one(
@@ -428,7 +446,14 @@ CLAIMS = (
         "The summed derivative on attacked points is at most Õ(1/(ησ0)).",
         (
             Reading("up to a logarithm", "Õ as ln d", STAGES, slack_sum),
-            Reading("growth in N", "the bound has no N: exponent of the sum in N", SCALING, slack_growth),
+            Reading(
+                "growth in N",
+                "the bound has no N: exponent of the sum in N",
+                SCALING,
+                slack_growth,
+                assumes=STATED,
+                at={"sweep": "samples"},
+            ),
         ),
     ),
     _one(
@@ -450,9 +475,29 @@ CLAIMS = (
             ),
             Reading("features", "U = Θ(α⁻³), V_i = Θ(1) with constant 3", STAGES, features),
             Reading("features up to a logarithm", "the same with ln d", STAGES, features_soft),
-            Reading("N=poly", "any N, here beyond N*, robust test error at (A)", SCALING, any_samples),
-            Reading("N≪N*", "the same run under N ≪ N*", SCALING, few_samples),
-            Reading("scaling in d", "exponent of α³U in d", SCALING, growing_d),
+            Reading(
+                "N=poly",
+                "any N, here beyond N*, robust test error at (A)",
+                SCALING,
+                any_samples,
+                assumes=STATED,
+                at={"sweep": "samples"},
+            ),
+            Reading(
+                "N≪N*",
+                "the same run under N ≪ N*",
+                SCALING,
+                few_samples,
+                assumes=STATED,
+                at={"sweep": "samples"},
+            ),
+            Reading(
+                "scaling in d",
+                "exponent of α³U in d",
+                SCALING,
+                growing_d,
+                at={"sweep": "dimensions"},
+            ),
         ),
     ),
 )

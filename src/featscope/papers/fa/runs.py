@@ -42,9 +42,22 @@ def at_start(init: Literal["literal", "lemma"], data: bool = False) -> Need:
 START_LITERAL, START_LEMMA, START_DATA = at_start("literal"), at_start("lemma"), at_start("lemma", data=True)
 
 
-def claim(id_: str, reference: str, statement: str, hypotheses: tuple[str, ...], *readings: Reading) -> Claim:
-    """A claim of FA."""
-    return Claim(id_, "fa", reference, statement, hypotheses, readings)
+#: the conditions of `ClusterLaw.check` by name: what speaks of the law alone, …
+LAW = ("A3.2", "D3.1", "A3.3")
+#: … and of the training set
+DATA = (*LAW, "A4.3.d", "A4.3.n", "A4.3.n-top")
+
+
+def claim(
+    id_: str,
+    reference: str,
+    statement: str,
+    hypotheses: tuple[str, ...],
+    *readings: Reading,
+    assumes: tuple[str, ...] | None = None,
+) -> Claim:
+    """A claim of FA; one without hypotheses assumes nothing."""
+    return Claim(id_, "fa", reference, statement, hypotheses, readings, assumes if hypotheses else ())
 
 
 def seeds(run: Run) -> list[int]:
@@ -88,9 +101,8 @@ def _fit(run: Run, sweep: str, key: str, bound: float, judge: Callable[..., Find
         "at": means[Swept.at].to_list(),
     }
     if (numbers(rows[key]) <= 0).any():
-        return Finding(
-            Verdict.FAILS, None, bound, {"reason": f"{key} is not positive along the sweep", **shown}
-        )
+        reason, side = f"{key} is not positive along the sweep", "at most" if judge is at_most else "at least"
+        return Finding(Verdict.FAILS, None, bound, {"reason": reason, **shown}, side)
     return judge(fitted(rows[Swept.at].to_list(), rows[key].to_list()), bound, **shown)
 
 
