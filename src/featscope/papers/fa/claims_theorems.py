@@ -132,17 +132,17 @@ def _robust_paper(runs: Runs) -> Finding:
     radii = run.part("radii")
     exact = radii[PointRadii.binary_exact]
     proofs = [certified(run, "radii", seed=seed) for seed in radii[PointRadii.seed].unique().sort()]
-    left = _share_beyond(radii, PointRadii.binary_exact, radius)
+    left = _share_beyond(radii, PointRadii.binary_exact, radius, math.inf)
     found = at_most(left, SMALL, radius=radius, median_exact=exact.median(), proofs=proofs)
     exceeded = f"at radius {radius:.1f} half the distance of two centres, {trivial:.1f}, is exceeded"
     note = f"{exceeded}: no classifier is robust there"
     return explained(found, note=note) if radius > trivial else found
 
 
-def _share_beyond(radii: pl.DataFrame, key: Column, radius: float) -> Interval:
-    """The share of points whose radius is beyond ``radius``, over seeds; NaN is not."""
+def _share_beyond(radii: pl.DataFrame, key: Column, radius: float, unknown: float) -> Interval:
+    """The share of points whose radius is beyond ``radius``, over seeds; an unknown one is ``unknown``."""
     # Polars takes NaN for larger than every number.
-    beyond = pl.col(key).fill_nan(0.0) > radius
+    beyond = pl.col(key).fill_nan(unknown) > radius
     seeds = radii.group_by(PointRadii.seed).agg(beyond.mean().alias("share"), pl.len().alias("points"))
     return share_over_seeds(seeds["share"].to_list(), seeds["points"].to_list())
 
@@ -151,7 +151,7 @@ def _fine_paper(runs: Runs) -> Finding:
     """Certified robust accuracy of the read-out at √d/10."""
     run = runs["run"]
     radius, radii = decoupling_radius(Fig3Spec.of(run).law), run.part("radii")
-    kept = _share_beyond(radii, PointRadii.fine_certified, radius)
+    kept = _share_beyond(radii, PointRadii.fine_certified, radius, 0.0)
     lost = Interval(1 - kept.value, 1 - kept.high, 1 - kept.low)
     shown = (PointRadii.fine_certified, PointRadii.fine_readout, PointRadii.fine_own_loss)
     medians = {key.removeprefix("fine_"): radii[key].median() for key in shown}
