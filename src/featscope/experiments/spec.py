@@ -140,9 +140,12 @@ def full_key(model: type[BaseModel], key: str) -> str:
 
 
 def knows(model: type[BaseModel], key: str) -> bool:
-    """Whether a key, short or with its levels, is a setting of a spec; an ambiguous one is."""
-    key = getattr(model, "aliases", {}).get(key, key)
-    return any(name == key or name.endswith("." + key) for name in leaves(model))
+    """Whether a key is a setting of a spec by any of its names; an ambiguous one is."""
+    try:
+        full_key(model, key)
+    except BadInput as error:
+        return not str(error).startswith("unknown")
+    return True
 
 
 def parse_assignments(texts: list[str]) -> dict[str, Any]:

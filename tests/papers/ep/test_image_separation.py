@@ -12,6 +12,7 @@ from experiments.test_columns import compare_with_declared
 from featscope.claims import ledger
 from featscope.claims.claim import Verdict
 from featscope.claims.registry import claims
+from featscope.claims.scope import settled
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
 from featscope.experiments.registry import experiment
@@ -139,7 +140,7 @@ def test_the_experiment_finds_what_all_pairs_say_and_the_claims_judge_it(small_d
         assert bounds == sorted(bounds, reverse=True)
     assert {line["dataset"] for line in whole.summary["not_measured"]} == {"svhn", "resimagenet"}
     claim = claims()["EP-sep"]
-    verdicts = {reading.name: reading.judge({"run": whole}).verdict for reading in claim.readings}
+    verdicts = {r.name: settled(claim, r, {"run": whole}).verdict for r in claim.readings}
     # Noise images differ by almost 1 somewhere: separated, but not the talk's numbers.
     assert verdicts["mnist-separated"] == Verdict.HOLDS
     assert verdicts["mnist-table"] == Verdict.FAILS
@@ -147,7 +148,7 @@ def test_the_experiment_finds_what_all_pairs_say_and_the_claims_judge_it(small_d
     part = finished(
         plan, resolve(plan, "cpu", {"queries": 5, "matched": 12, "train": 20}), Store(tmp_path / "runs")
     )
-    assert {reading.judge({"run": part}).verdict for reading in claim.readings} == {Verdict.OUT_OF_SCOPE}
+    assert {settled(claim, r, {"run": part}).verdict for r in claim.readings} == {Verdict.OUT_OF_SCOPE}
 
 
 def test_a_pair_of_one_label_certifies_nothing():
