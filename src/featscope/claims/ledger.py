@@ -129,7 +129,7 @@ def _refuse(pairs: Sequence[tuple[Claim, Reading]], settings: Settings, why: str
     keys = {key for plan in plans.values() for key in leaves(plan.spec)}
     for key in settings:
         if not any(knows(plan.spec, key) for plan in plans.values()):
-            raise unknown(f"setting of {', '.join(plans)}:", key, keys)
+            raise unknown(f"setting of {', '.join(plans)}", key, keys)
     raise BadInput("no reading can be judged at these settings", why, "change another setting")
 
 

@@ -21,6 +21,7 @@ from featscope.cli.console import out
 from featscope.cli.listing import list_
 from featscope.cli.report import report
 from featscope.cli.run import run
+from featscope.cli.verify import verify
 from featscope.core.errors import FeatscopeError, unknown
 
 app = typer.Typer(
@@ -34,6 +35,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "list": list_,
     "run": run,
     "check": check,
+    "verify": verify,
     "report": report,
     "bench": bench,
 }

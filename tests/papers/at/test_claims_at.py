@@ -11,6 +11,7 @@ import torch
 from judging import made
 
 from featscope.attacks.patch_model_free import write_robust
+from featscope.certificates.at import fooled, matching_bound, network
 from featscope.claims.claim import Verdict
 from featscope.claims.judging import at_least, at_most, exactly, exponent_at_most
 from featscope.claims.registry import claims
@@ -24,7 +25,6 @@ from featscope.experiments.spec import request, resolve
 from featscope.laws.patches import PatchLaw
 from featscope.laws.separation import conflict
 from featscope.nets.patch_cnn import PatchNet
-from featscope.papers.at.certificates import fooled, matching_bound, network
 from featscope.papers.at.fig3_summary import phase_switch
 from featscope.report.page import draw
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from judge_rows_cgro_training import samples
 from judging import finding
 
+from featscope.certificates.cgro import ball_failures, robust_memory
 from featscope.claims.claim import Verdict
 from featscope.claims.judging import (
     at_most,
@@ -32,7 +33,6 @@ from featscope.experiments.runner import run
 from featscope.experiments.spec import request
 from featscope.papers.cgro import claims_built as cgro_built
 from featscope.papers.cgro import claims_training as cgro
-from featscope.papers.cgro.certificates import ball_failures, robust_memory
 from featscope.papers.cgro.signal_lemmas import decay_share, doublings, growth_time, summed_time
 from featscope.papers.cgro.signal_stages import SignalStages, plateau
 from featscope.papers.ep import claims_built as ep

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from image_runs import finished
 
 from experiments.test_columns import compare_with_declared
+from featscope.certificates.ep import pair_separation
 from featscope.claims import ledger
 from featscope.claims.claim import Verdict
 from featscope.claims.registry import claims
@@ -20,7 +21,6 @@ from featscope.experiments.spec import resolve
 from featscope.images import datasets
 from featscope.images import separation as search
 from featscope.images.catalogue import CIFAR10, DATASETS, MNIST
-from featscope.papers.ep.certificates import pair_separation
 from featscope.report.figures import figures
 
 

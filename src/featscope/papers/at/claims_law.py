@@ -6,6 +6,7 @@ import math
 
 import polars as pl
 
+from featscope.certificates.at import fooled, matching_bound
 from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict
 from featscope.claims.judging import (
     at_least,
@@ -21,7 +22,6 @@ from featscope.claims.judging import (
 from featscope.core.rules import SMALL
 from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
-from featscope.papers.at.certificates import fooled, matching_bound
 from featscope.papers.at.fig3_columns import MATCHING, Matching
 from featscope.papers.at.patch_fig3 import PatchFig3
 from featscope.papers.at.patch_minima import ALONG_GAMMA, ALONG_NOISE, Minima, PatchMinima

@@ -6,13 +6,13 @@ from operator import itemgetter
 
 import numpy as np
 
+from featscope.certificates.at import fooled
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
 from featscope.claims.judging import at_least, at_most, error_over_seeds, exactly, largest, smallest
 from featscope.core.rules import MUCH, SMALL
 from featscope.core.stats import Interval, wilson
 from featscope.core.store import labelled
 from featscope.experiments.run import Run
-from featscope.papers.at.certificates import fooled
 from featscope.papers.at.fig3_columns import ATTACKED, DYNAMICS, RADII, Dynamics, Radii
 from featscope.papers.at.fig3_summary import phase_switch
 from featscope.papers.at.final_values import final_values

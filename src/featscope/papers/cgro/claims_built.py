@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from featscope.certificates.cgro import MemoryCheck, robust_memory
 from featscope.claims.built import certified, formula_met, linear_growth
 from featscope.claims.claim import Claim, Finding, Kind, Need, Reading, Runs, plain
 from featscope.claims.judging import every, exactly, number, reaches, smallest
@@ -13,7 +14,6 @@ from featscope.claims.packing import exponential, law_holds, rate
 from featscope.experiments.run import Run
 from featscope.nets.built.robust import KINDS
 from featscope.papers.cgro.built import Classifier, Memory
-from featscope.papers.cgro.certificates import MemoryCheck, robust_memory
 
 BUILT = {"run": Need("built-cgro")}
 PACKING = {"run": Need("packing")}

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import polars as pl
 
+from featscope.certificates.cgro import BallFailures, ball_failures
 from featscope.claims.claim import Claim, Finding, Judge, Kind, Need, Reading, Runs, plain
 from featscope.claims.judging import (
     at_least,
@@ -26,7 +27,6 @@ from featscope.claims.judging import (
 from featscope.core.rules import BEND, CONSTANT, MUCH, SAME, SMALL
 from featscope.core.stats import NOTHING, Interval
 from featscope.experiments.run import Run
-from featscope.papers.cgro.certificates import BallFailures, ball_failures
 from featscope.papers.cgro.signal_lemmas import LemmaCase
 from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, Robustness
 from featscope.papers.cgro.signal_scaling import DimensionSweep, SampleSweep, SignalScaling, StartSweep, close

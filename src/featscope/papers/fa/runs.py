@@ -7,13 +7,13 @@ from typing import Literal
 
 import polars as pl
 
+from featscope.certificates.fa import verify
 from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
 from featscope.claims.judging import at_least, at_most, fitted, numbers
 from featscope.core.rows import last_rows, mean_rows
 from featscope.core.rules import BEND, SETTLED
 from featscope.core.store import Label
 from featscope.experiments.run import Run
-from featscope.papers.fa.certificates import verify
 from featscope.papers.fa.clusters import Course
 from featscope.papers.fa.clusters_regimes import RegimeSpec
 from featscope.papers.fa.clusters_scaling import Swept
