@@ -183,8 +183,8 @@ def check(
         yield judge(claim, reading, runs, profile, settings)
 
 
-def found(claim: Claim, reading: Reading, profile: str, store: Store) -> Line | None:
-    """The line of a reading if all its runs are there, made from them; nothing is run."""
+def found_runs(reading: Reading, profile: str, store: Store) -> Runs | None:
+    """The runs of a reading if all are there; nothing is run."""
     runs = {label: store.find(wanted.identity) for label, wanted in requests(reading, profile).items()}
     there = {label: Run(stored.path) for label, stored in runs.items() if stored is not None}
-    return judge(claim, reading, there, profile) if len(there) == len(runs) else None
+    return there if len(there) == len(runs) else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection
 from functools import cache
 
 from featscope.claims.claim import Claim
@@ -33,5 +34,5 @@ def claim(name: str) -> Claim:
 def rules_history(claim: Claim) -> str | None:
     """The anchor in docs/rules-history.md that tells how the rules behind a claim were changed, if they
     were."""
-    anchors: Mapping[str, str] = getattr(rooms()[claim.paper], "RULES_HISTORY", {})
-    return anchors.get(claim.id)
+    changed: Collection[str] = getattr(rooms()[claim.paper], "RULES_HISTORY", ())
+    return re.sub("[^a-z0-9]+", "-", claim.id.lower()).strip("-") if claim.id in changed else None

@@ -18,6 +18,7 @@ from featscope.cli import data
 from featscope.cli.bench import bench
 from featscope.cli.check import check
 from featscope.cli.console import out
+from featscope.cli.explain import explain
 from featscope.cli.listing import list_
 from featscope.cli.report import report
 from featscope.cli.run import run
@@ -35,6 +36,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "list": list_,
     "run": run,
     "check": check,
+    "explain": explain,
     "verify": verify,
     "report": report,
     "bench": bench,

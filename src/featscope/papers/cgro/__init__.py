@@ -11,6 +11,7 @@ from featscope.papers.cgro import (
     figures_built,
     figures_images,
     figures_signal,
+    glossary,
     image_landscape,
     image_overfitting,
     signal_lemmas,
@@ -28,3 +29,4 @@ EXPERIMENTS = (
 )
 CLAIMS = (*claims_training.CLAIMS, *claims_built.CLAIMS, *claims_images.CLAIMS)
 FIGURES = {**figures_signal.FIGURES, **figures_built.FIGURES, **figures_images.FIGURES}
+GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
