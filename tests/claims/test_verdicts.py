@@ -253,9 +253,9 @@ def test_conditions_take_equality_and_refuse_nan() -> None:
         (1.5, True, False),
         (NAN, False, False),
     ):
-        assert conditions.above("a", "text", value, 1.0).met is over
-        assert conditions.below("a", "text", value, 1.0).met is under
-    found = conditions.below("b", "n is small", 2.0, 1.0)
+        assert conditions.asks_at_least("a", "text", value, 1.0).met is over
+        assert conditions.asks_at_most("a", "text", value, 1.0).met is under
+    found = conditions.asks_at_most("b", "n is small", 2.0, 1.0)
     assert found == Condition("b", "n is small", 2.0, 1.0, False)
     assert found.as_json() == {"name": "b", "text": "n is small", "value": 2.0, "bound": 1.0, "met": False}
 

@@ -1,4 +1,5 @@
-"""What a certificate is: arrays, the constants that they are held to, and what was said of them. As one file it
+"""What a certificate is: arrays, the constants that they are held to, and what was said of them. As
+one file it
 is a safetensors file whose header holds the constants."""
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Verify certificates of any kind: what each proves, and whether that is what was said of it.
 
-A certificate is refused if its arrays are not what they should be, if a perturbation leaves its ball, or if it
+A certificate is refused if its arrays are not what they should be, if a perturbation leaves its ball,
+or if it
 proves less than its run states.
 """
 

@@ -14,8 +14,8 @@ from featscope.claims.claim import Kind, Verdict
 from featscope.claims.ledger import Line
 from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
-from featscope.core.locks import locked
-from featscope.core.store import read_json, write_json
+from featscope.core.files import read_json, write_json
+from featscope.core.locks import locked_file
 
 #: the form of the file; a plain list of lines was the first
 FORMAT = 2
@@ -61,7 +61,7 @@ def merge(folder: Path, lines: Sequence[Line], profile: str) -> None:
     """Put lines into the folder's ledger: they replace those of the same reading at the same settings, and
     lines of readings that are no more go."""
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / NAME):
+    with locked_file(folder / NAME):
         new = {_place(line): line for line in lines}
         kept = {_place(line): line for line in read(folder)} | new
         order = {(id_, r.name): i for i, (id_, r) in enumerate(_readings())}

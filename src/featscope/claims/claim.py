@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from featscope.core.errors import BadInput
-from featscope.core.store import Label
+from featscope.core.stored import Label
 from featscope.experiments.run import Run
 
 

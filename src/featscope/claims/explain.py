@@ -1,4 +1,5 @@
-"""All that is known of one claim: statement in words and letters, hypotheses with their numbers, readings, how
+"""All that is known of one claim: statement in words and letters, hypotheses with their numbers,
+readings, how
 each is judged, verdicts, what a failure means, figures, code and test. Nothing is run."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a reader wants beside a statement: the same in its paper's letters, and what it would mean if it failed."""
+"""What a reader wants beside a statement: the same in its paper's letters, and what it would mean if
+it failed."""
 
 from __future__ import annotations
 

@@ -168,7 +168,8 @@ def over_seeds(values: Sequence[float]) -> Interval:
 
 
 def share_over_seeds(shares: Sequence[float | None], points: int | Sequence[int]) -> Interval:
-    """A share measured on ``points`` points in each seed: the mean, with an interval that reaches over all seeds
+    """A share measured on ``points`` points in each seed: the mean, with an interval that reaches over
+    all seeds
     and over Wilson's interval of their points together (docs/claims.md).
 
     Points of one seed share a network: pooled alone they would call seeds of 0, 0 and ½ a narrow ⅙.

@@ -12,19 +12,21 @@ from featscope.claims.registry import claims as all_claims
 from featscope.claims.registry import rules_history
 from featscope.claims.scope import assumed, settled
 from featscope.core.errors import BadInput, unknown
-from featscope.core.store import Progress, Store
+from featscope.core.progress import Progress
+from featscope.core.store import Store
 from featscope.experiments.registry import experiment, rooms
 from featscope.experiments.run import Run
 from featscope.experiments.runner import run, run_all
 from featscope.experiments.spec import Request, full_key, knows, leaves, request
-from featscope.images.datasets import is_there
+from featscope.images.data_folder import is_there
 
 Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Line:
-    """One reading of one claim with its verdict, the number that decided it, the bound it was held to and from
+    """One reading of one claim with its verdict, the number that decided it, the bound it was held to
+    and from
     which side, the interval over seeds, the hypotheses with their numbers, and the evidence."""
 
     id: str

@@ -28,7 +28,10 @@ def verify(
 
     certificates = list(found(path))
     if not certificates:
-        remedy = "runs of patch-fig3, patch-minima, clusters-fig3, clusters-built, signal-stages, built-cgro have some"
+        remedy = (
+            "runs of patch-fig3, patch-minima, clusters-fig3, clusters-built, signal-stages, "
+            "built-cgro have some"
+        )
         raise BadInput("no certificate there", str(path), remedy)
     outcomes = [(place, c, verified(c)) for place, c in certificates]
     if export is not None:

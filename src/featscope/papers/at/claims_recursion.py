@@ -14,7 +14,7 @@ from featscope.core.rules import CONSTANT, SAME, SMALL, STILL
 from featscope.core.stats import Interval
 from featscope.papers.at.patch_columns import Correlated
 from featscope.papers.at.patch_fig3 import PatchFig3
-from featscope.papers.at.patch_recursion import APPROXIMATIONS, DYNAMICS, BothRoutes
+from featscope.papers.at.patch_recursion import APPROXIMATIONS, BOTH_ROUTES, BothRoutes
 from featscope.papers.at.runs import FIG3, RECURSION
 
 NOISELESS = ("noiseless population data", "features orthonormal")
@@ -22,7 +22,7 @@ NOISELESS = ("noiseless population data", "features orthonormal")
 
 def _gap(arm: str) -> Judge:
     def judge(runs: Runs) -> Finding:
-        rows = runs["run"].part(DYNAMICS, arm=arm)
+        rows = runs["run"].part(BOTH_ROUTES, arm=arm)
         steps, seeds = int(numbers(rows[BothRoutes.step]).max()), rows[BothRoutes.seed].n_unique()
         gap = float(numbers(rows[BothRoutes.gap]).max())
         return exactly(gap, SAME, steps=steps, runs=seeds, measured="largest |Δw| over all steps")
@@ -44,7 +44,7 @@ def _cross_growth(arm: str) -> Judge:
     lemma is about every pair."""
 
     def judge(runs: Runs) -> Finding:
-        rows = runs["run"].part(DYNAMICS, arm=arm).sort(Correlated.step)
+        rows = runs["run"].part(BOTH_ROUTES, arm=arm).sort(Correlated.step)
         seeds = [group for _, group in rows.group_by(Correlated.seed, maintain_order=True)]
         of_c, of_d = (
             [_growth(numbers(seed[name])) for seed in seeds] for name in (Correlated.C, Correlated.D)
@@ -72,7 +72,7 @@ def _noisy(judge: Judge) -> Judge:
 def _approximation(runs: Runs) -> Finding:
     """Share of recorded steps in the polynomial stage at which Lemma 5.2's step is within a factor CONSTANT
     of the exact one."""
-    rows = runs["run"].part(DYNAMICS, arm="adversarial").filter(pl.col(BothRoutes.polynomial) == 1.0)
+    rows = runs["run"].part(BOTH_ROUTES, arm="adversarial").filter(pl.col(BothRoutes.polynomial) == 1.0)
     inside, total, medians = 0, 0, {}
     for kind, columns in APPROXIMATIONS.items():
         guess, exact = (numbers(rows[column]).ravel() for column in columns)
@@ -85,7 +85,10 @@ def _approximation(runs: Runs) -> Finding:
         medians[kind] = float(np.median(ratio[np.isfinite(ratio)])) if np.isfinite(ratio).any() else None
     if total == 0:
         return Finding(Verdict.VACUOUS, None, None, {"reason": "no step lies in the polynomial stage"})
-    note = "the lemma drops the initial directions; with σ0 = 1/√d they have norm 1 and the ascent step along them switches neurons off"
+    note = (
+        "the lemma drops the initial directions; with σ0 = 1/√d they have norm 1 "
+        "and the ascent step along them switches neurons off"
+    )
     return reaches(inside / total, 1 - SMALL, median_ratio=medians, steps=total, note=note)
 
 

@@ -1,4 +1,5 @@
-"""AT's statements in the paper's letters, what a failure of each would mean, and which rules were changed after
+"""AT's statements in the paper's letters, what a failure of each would mean, and which rules were
+changed after
 numbers had been seen (docs/rules-history.md)."""
 
 from __future__ import annotations
@@ -9,15 +10,20 @@ _ROUTE = (
     "The recursion would not be gradient descent: a mistake in the lemma, or in one of the two routes here."
 )
 _ORDER = "The order of growth that the proof of {} builds on would not hold at this exponent."
-_NOISE = "The noise would enter what is learned; the proof of {} carries the noiseless lemmas over only if it does not."
+_NOISE = (
+    "The noise would enter what is learned; the proof of {} carries the noiseless lemmas over "
+    "only if it does not."
+)
 
 GLOSSARY = {
     "AT-A2.3": Gloss(
-        "∀(p, p′) ∈ J_R × J_NR: α_p ≫ β_p′;  ∃τ ≥ 0: Σ_{J_R} α_p^τ ≪ Σ_{J_NR} β_p^τ;  ‖X − X′‖_∞ ≫ ε for y ≠ y′",
+        "∀(p, p′) ∈ J_R × J_NR: α_p ≫ β_p′;  ∃τ ≥ 0: Σ_{J_R} α_p^τ ≪ Σ_{J_NR} β_p^τ;  ‖X − X′‖_∞ ≫ "
+        "ε for y ≠ y′",
         "The paper's own simulation lies outside its assumption, so theorems read there are out of scope.",
     ),
     "AT-AB.3": Gloss(
-        "d = poly(k) ≫ 2k, σ_0 = σ_n = 1/√d, α ≫ ε > β, m = polylog(d), N = poly(d), q = τ = 3, ϱ = 1/polylog(d), "
+        "d = poly(k) ≫ 2k, σ_0 = σ_n = 1/√d, α ≫ ε > β, m = polylog(d), N = poly(d), q = τ = 3, ϱ "
+        "= 1/polylog(d), "
         "η = 1/poly(d), η̃ = d^{c_0}",
         "The simulation does not make the choices that the proofs make.",
     ),
@@ -27,11 +33,13 @@ GLOSSARY = {
     ),
     "AT-P3.2": Gloss(
         "w_{i,1} = γ u_i:  lim_{γ→∞} L_CE = o(1), and P[∃Δ: ‖Δ‖_∞ ≤ ε, argmax_i F_i(X + Δ) ≠ y] → o(1)",
-        "The network of robust features would not be robust: an attack may write ε u_j on all P patches, which the "
+        "The network of robust features would not be robust: an attack may write ε u_j on all P "
+        "patches, which the "
         "proof bounds as if it were one.",
     ),
     "AT-L5.1": Gloss(
-        "A_{i,r}^{(t+1)} = A_{i,r}^{(t)} + (η/k) E[(1 − logit_i) Σ_{J_R} σ̃′(α_p A_{i,r}^{(t)}) α_p], and B likewise "
+        "A_{i,r}^{(t+1)} = A_{i,r}^{(t)} + (η/k) E[(1 − logit_i) Σ_{J_R} σ̃′(α_p A_{i,r}^{(t)}) "
+        "α_p], and B likewise "
         "over J_NR with β_p",
         _ROUTE,
     ),
@@ -47,7 +55,8 @@ GLOSSARY = {
     "AT-LD.18": Gloss("A, B, C, D and E follow their recursion at X̃^{(t)}", _ROUTE),
     "AT-L5.2": Gloss(
         "A^{(t+1)} ≈ A + Θ(η) A^{q−1} E[Σ_{J_R} α_p^q (1 − min{ε/α_p, Θ̃(η̃) Σ_s A_s^q})^q], and B likewise",
-        "The closed formula misses what the ascent step does to the initial directions; its phases need another "
+        "The closed formula misses what the ascent step does to the initial directions; its phases "
+        "need another "
         "argument.",
     ),
     "AT-LD.7": Gloss(
@@ -82,7 +91,8 @@ GLOSSARY = {
     ),
     "AT-LD.24": Gloss(
         "at T′_y, the first t with max_r A ≥ ϱ/α:  T′_y = O(poly d), max_r B = O(d^{−c_0})",
-        "The attack would not hold the non-robust part down to d^{−c_0}; the balance of both gives d^{−c_0/q}.",
+        "The attack would not hold the non-robust part down to d^{−c_0}; the balance of both gives "
+        "d^{−c_0/q}.",
     ),
     "AT-LD.25": Gloss(
         "at T″_y, the first t with F_y(X̃) ≥ log d:  T″_y = poly(d), max_r B = O(polylog(d)/d^{c_0})",
@@ -121,7 +131,8 @@ GLOSSARY = {
     "AT-T4.4": Gloss(
         "∀‖Δ‖_∞ ≤ ε: F_y(X + Δ) > F_i(X + Δ) on Z;  P_{D_{F_R}}[argmax F ≠ y] = o(1);  "
         "P_D[∃‖Δ‖_∞ ≤ ε: argmax F(X + Δ) ≠ y] = o(1)",
-        "Adversarial training by one ascent step would not give robustness over the ball: look at which threat "
+        "Adversarial training by one ascent step would not give robustness over the ball: look at "
+        "which threat "
         "fails, from X̃ through the features' span to the whole ball.",
     ),
     "AT-F3": Gloss(

@@ -1,4 +1,5 @@
-"""CGRO's statements in the paper's letters, what a failure of each would mean, and which rules were changed after
+"""CGRO's statements in the paper's letters, what a failure of each would mean, and which rules were
+changed after
 numbers had been seen (docs/rules-history.md)."""
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ GLOSSARY = {
         "The sum depends on N, which the bound does not have: N must stay below N*.",
     ),
     "CG-T4.1": Gloss(
-        "U^{(T)} = Θ(α^{−3}), V_i^{(T)} = Θ(1);  clean test and robust training error o(1), robust test error ≥ ½ − o(1)",
-        "Robust overfitting would not be what training ends in: look at which threat fails, and at N against N*.",
+        "U^{(T)} = Θ(α^{−3}), V_i^{(T)} = Θ(1);  clean test and robust training error o(1), robust "
+        "test error ≥ ½ − o(1)",
+        "Robust overfitting would not be what training ends in: look at which threat fails, and at "
+        "N against N*.",
     ),
     "CG-C": Gloss(
         "f_S(X) = f_clean(X)(1 − 1{X ∈ ∪_i B_p(X_i, δ)}) + Σ_i y_i 1{X ∈ B_p(X_i, δ)}",

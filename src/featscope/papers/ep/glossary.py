@@ -1,4 +1,5 @@
-"""EP's statements in the talk's letters, what a failure of each would mean, and which rules were changed after
+"""EP's statements in the talk's letters, what a failure of each would mean, and which rules were
+changed after
 numbers had been seen (docs/rules-history.md)."""
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ GLOSSARY = {
         "The cost would depend on d, not on k.",
     ),
     "EP-table": Gloss(
-        "Ω(√(N d)) … Õ(N d) for training, exp(Ω(d)) … exp(O(d)) in general, exp(Ω(k)) … exp(O(k)) on manifolds",
+        "Ω(√(N d)) … Õ(N d) for training, exp(Ω(d)) … exp(O(d)) in general, exp(Ω(k)) … exp(O(k)) "
+        "on manifolds",
         "A lower bound would exceed an upper one: one of them is wrong.",
     ),
     "EP-sep": Gloss(

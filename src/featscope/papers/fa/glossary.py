@@ -1,4 +1,5 @@
-"""FA's statements in the paper's letters, what a failure of each would mean, and which rules were changed after
+"""FA's statements in the paper's letters, what a failure of each would mean, and which rules were
+changed after
 numbers had been seen (docs/rules-history.md)."""
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ _FIGURE = "The figure does not come out in the setting that the paper prints."
 
 GLOSSARY = {
     "FA-PA.6": Gloss(
-        "with probability 1 − δ, Δ = 4√d ln d:  |‖ξ_i‖ − √d| ≤ 2 ln d, ‖x_i‖ ≤ 3√d, |⟨ξ_i, ξ_j⟩|, |⟨μ_j, ξ_i⟩|, "
+        "with probability 1 − δ, Δ = 4√d ln d:  |‖ξ_i‖ − √d| ≤ 2 ln d, ‖x_i‖ ≤ 3√d, |⟨ξ_i, ξ_j⟩|, "
+        "|⟨μ_j, ξ_i⟩|, "
         "|⟨x_i, x_j⟩| ≤ Δ across, d/2 ≤ ⟨x_i, x_j⟩ ≤ 2d inside, ||I_j| − n/k| ≤ √(2n/k) ln(n/k)",
         "The training set would not be as orthogonal as every later bound assumes.",
     ),

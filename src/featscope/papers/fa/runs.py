@@ -12,7 +12,7 @@ from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
 from featscope.claims.judging import at_least, at_most, fitted, numbers
 from featscope.core.rows import last_rows, mean_rows
 from featscope.core.rules import BEND, SETTLED
-from featscope.core.store import Label
+from featscope.core.stored import Label
 from featscope.experiments.run import Run
 from featscope.papers.fa.clusters import Course
 from featscope.papers.fa.clusters_regimes import RegimeSpec
@@ -42,13 +42,15 @@ def at_start(init: Literal["literal", "lemma"], data: bool = False) -> Need:
 START_LITERAL, START_LEMMA, START_DATA = at_start("literal"), at_start("lemma"), at_start("lemma", data=True)
 
 
+#: what FA's theorems on training assume, besides the times that each names
+ASSUMPTIONS = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3")
 #: the conditions of `ClusterLaw.check` by name: what speaks of the law alone, …
 LAW = ("A3.2", "D3.1", "A3.3")
 #: … and of the training set
 DATA = (*LAW, "A4.3.d", "A4.3.n", "A4.3.n-top")
 
 
-def claim(
+def stated(
     id_: str,
     reference: str,
     statement: str,
@@ -106,7 +108,7 @@ def _fit(run: Run, sweep: str, key: str, bound: float, judge: Callable[..., Find
     return judge(fitted(rows[Swept.at].to_list(), rows[key].to_list()), bound, **shown)
 
 
-def certified(run: Run, part: str, **labels: Label) -> dict[str, float]:
+def recertified(run: Run, part: str, **labels: Label) -> dict[str, float]:
     """Re-verify the certificates of a part and say how many points they settle."""
     names = ("w", "b", "a", "x", "y", "delta", "certificate")
     proof = verify(*(run.tensor(part, name, **labels).double().numpy() for name in names))
