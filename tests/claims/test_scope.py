@@ -19,7 +19,6 @@ from featscope.core.errors import BadInput
 from featscope.experiments.run import Run
 from featscope.laws.clusters import ClusterLaw, ClusterSetting
 from featscope.laws.patches import PatchLaw, PatchSetting
-from featscope.laws.separated import separated
 from featscope.laws.signal import SignalLaw, SignalSetting
 
 NEED = {"run": Need("signal-scaling")}
@@ -28,7 +27,7 @@ HOLDS = Finding(Verdict.HOLDS, 1.0, 2.0, {"seen": 1}, "at most", 0.5, 1.5)
 
 def at(name: str, met: bool, value: float = 1.0, **labels: Any) -> dict[str, Any]:
     """A condition value ≥ 1 or value ≥ 3, as rows have it."""
-    return labels | conditions.above(name, f"{name} is large", value, 1.0 if met else 3.0).as_json()
+    return labels | conditions.asks_at_least(name, f"{name} is large", value, 1.0 if met else 3.0).as_json()
 
 
 def with_law(*rows: dict[str, Any], experiment: str = "signal-scaling") -> Run:
@@ -145,8 +144,8 @@ def _names() -> dict[str, set[str]]:
     law = {
         "at": patch.check(PatchSetting(1.2, batch)),
         "fa": clusters.check(setting),
-        "cgro": [*signal.check(SignalSetting(10, 0.1, 0.1, 0.5)), separated(1.0, 0.1)],
-        "ep": [separated(1.0, 0.1)],
+        "cgro": signal.check(SignalSetting(10, 0.1, 0.1, 0.5)),
+        "ep": [],
     }
     return {paper: {condition.name for condition in found} for paper, found in law.items()}
 
