@@ -38,10 +38,17 @@ def read(folder: Path) -> list[Line]:
     remedy = f"delete this file; `featscope check --out {folder}` writes it again from the runs"
     if not path.exists():
         return []
-    found = read_json(path, remedy)
+    lines = lines_of(read_json(path, remedy))
+    if lines is None:
+        raise BadInput("not a ledger", str(path), remedy)
+    return lines
+
+
+def lines_of(found: Any) -> list[Line] | None:
+    """The lines of a document of either form; None if it is none."""
     listed = found.get("lines") if isinstance(found, dict) else found
     if not isinstance(listed, list) or not all(_is_line(line) for line in listed):
-        raise BadInput("not a ledger", str(path), remedy)
+        return None
     return [_line(line) for line in listed]
 
 
@@ -66,7 +73,7 @@ def merge(folder: Path, lines: Sequence[Line], profile: str) -> None:
         kept = {_place(line): line for line in read(folder)} | new
         order = {(id_, r.name): i for i, (id_, r) in enumerate(_readings())}
         known = [line for line in kept.values() if (line.id, line.reading) in order]
-        known.sort(key=lambda line: (order[line.id, line.reading], str(line.settings)))
+        known.sort(key=lambda line: (order[line.id, line.reading], bool(line.settings), str(line.settings)))
         profiles = {line.profile for line in known}
         write_json(folder / NAME, document(known, profile if profiles == {profile} else "mixed"))
 

@@ -64,6 +64,7 @@ def _seeds(run: Run, arm: str, column: str) -> list[pl.DataFrame]:
 
 
 def _decomposition(runs: Runs) -> Finding:
+    """VACUOUS where the noise vectors span everything: then every weight has this form."""
     spec = PatchFig3.of(runs["run"])
     vectors, room = float(spec.train_size * spec.law.patches), float(spec.law.d - 2 * spec.law.k)
     if vectors >= room:
@@ -86,6 +87,8 @@ def _in_span(runs: Runs) -> Finding:
 
 
 def _noise_small(arm: str) -> Judge:
+    """The largest noise correlation over training, by seed, against log d/√d."""
+
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         by_seed = [numbers(rows[Dynamics.noise_max]) for rows in _seeds(run, arm, Dynamics.noise_max)]
@@ -111,6 +114,7 @@ def _noise_in_d(runs: Runs) -> Finding:
 
 
 def _noise_update(runs: Runs) -> Finding:
+    """The largest remainder of a step per unit of η, by seed, against log d/√d."""
     run, name = runs["run"], Dynamics.noise_update_rest
     worst = [float(numbers(rows[name]).max()) for rows in _seeds(run, "standard", name)]
     measured = "largest remainder per unit of η over the recorded steps"
@@ -156,6 +160,7 @@ def _total_residual(runs: Runs) -> Finding:
 
 
 def _losers(runs: Runs) -> Finding:
+    """The largest of A, C and D at the end, by seed, against log d/√d."""
     run, losers = runs["run"], (Dynamics.u, Dynamics.C, Dynamics.D)
     worst = np.max([final_values(run, "standard", name).max(-1) for name in losers], axis=0)
     return at_most(
@@ -164,6 +169,7 @@ def _losers(runs: Runs) -> Finding:
 
 
 def _winner(runs: Runs) -> Finding:
+    """The smallest max_r B over classes ÷ log d at the end, by seed, against 1/CONSTANT."""
     run = runs["run"]
     ratios = final_values(run, "standard", Dynamics.v).min(-1) / _log_d(run)
     measured = "smallest max_r B over classes ÷ log d, Θ read as ≥ 1/3"

@@ -21,6 +21,9 @@ NOISELESS = ("noiseless population data", "features orthonormal")
 
 
 def _gap(arm: str) -> Judge:
+    """The largest difference of weights between recursion and descent, over steps and seeds, against
+    SAME."""
+
     def judge(runs: Runs) -> Finding:
         rows = runs["run"].part(BOTH_ROUTES, arm=arm)
         steps, seeds = int(numbers(rows[BothRoutes.step]).max()), rows[BothRoutes.seed].n_unique()
