@@ -10,6 +10,7 @@ import torch
 
 from featscope.core import store as stores
 from featscope.core.errors import BadInput, FeatscopeError
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Silent, Store, StoredRun, digest, find_stored
 from featscope.experiments import spec as specs
 from featscope.experiments.runner import run
@@ -20,8 +21,7 @@ CALLS: list[str] = []
 
 class Toy(Spec):
     profiles: ClassVar = {"quick": {"size": 2}}
-    aliases: ClassVar = {"n": "size"}
-    size: int = 3
+    size: int = setting(3, "rows", letter="n")
     eps: float = 0.5
 
 

@@ -10,7 +10,7 @@ from featscope.claims.claim import Claim, Reading, Verdict
 from featscope.claims.judging import unmet_conditions
 from featscope.claims.registry import claim as claim_of
 from featscope.claims.registry import claims as all_claims
-from featscope.core.errors import BadInput, unknown
+from featscope.core.errors import BadInput, known_as
 from featscope.core.store import Progress, Store
 from featscope.experiments.registry import experiment, rooms
 from featscope.experiments.run import Run
@@ -56,8 +56,8 @@ def lacks(claim: Claim) -> list[str]:
 def select(ids: Sequence[str], paper: str | None, images: bool = False) -> list[Claim]:
     """The claims of these ids, of one paper if named; without ids, all on synthetic data, and with ``images``
     also those whose data is there."""
-    if paper is not None and paper not in rooms():
-        raise unknown("paper", paper, rooms())
+    if paper is not None:
+        paper = known_as("paper", paper, rooms())
     usual = (c for c in all_claims().values() if not data_of(c) or (images and not lacks(c)))
     chosen = [claim_of(name) for name in ids] if ids else list(usual)
     chosen = [claim for claim in chosen if paper is None or claim.paper == paper]

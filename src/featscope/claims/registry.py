@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from featscope.claims.claim import Claim
-from featscope.core.errors import BadInput, unknown
+from featscope.core.errors import BadInput, known_as
 from featscope.experiments.registry import rooms
 
 
@@ -23,6 +23,4 @@ def claims() -> dict[str, Claim]:
 
 def claim(name: str) -> Claim:
     """Return the claim of that id; an unknown id lists the nearest."""
-    if name not in claims():
-        raise unknown("claim", name, claims())
-    return claims()[name]
+    return claims()[known_as("claim", name, claims())]

@@ -25,7 +25,7 @@ def list_(as_json: JsonOption = False) -> None:
                 "paper": e.paper,
                 "shows": e.shows,
                 "takes": dict(e.takes),
-                "keys": leaves(e.spec),
+                "keys": list(leaves(e.spec)),
             }
             for e in experiments().values()
         ]

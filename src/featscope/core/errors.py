@@ -73,6 +73,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return "choose one of " + ", ".join(names)
 
 
+def known_as(kind: str, name: str, known: Iterable[str]) -> str:
+    """The known name that is meant, whatever the case of its letters; an unknown one lists the nearest."""
+    names = {each.casefold(): each for each in known}
+    if name.casefold() not in names:
+        raise unknown(kind, name, names.values())
+    return names[name.casefold()]
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> BadInput:
     """Return the error for a name that is not in ``known``."""
     return BadInput(f"unknown {kind}", name, nearest(name, known))

@@ -11,6 +11,11 @@ from filelock import FileLock, Timeout
 
 from featscope.core.errors import FeatscopeError
 
+
+class Busy(FeatscopeError):
+    """Another process is writing here."""
+
+
 #: the folder beside what is locked; its files stay, so that nobody can hold a lock on a file that is no
 #: longer there
 FOLDER = ".locks"
@@ -27,7 +32,7 @@ def locked(place: Path, wait: bool = True, waiting: Callable[[bool], None] | Non
         lock.acquire(timeout=0)
     except Timeout:
         if not wait:
-            raise FeatscopeError(
+            raise Busy(
                 f"another process is writing this: {place}; wait for it or use another folder"
             ) from None
         tell = waiting or (lambda _: None)

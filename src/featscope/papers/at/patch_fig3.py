@@ -10,7 +10,7 @@ adversarial.learning_rate=0.1 --set adversarial.steps=1000`, which is also the `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -25,6 +25,7 @@ from featscope.attacks.threat import Threat
 from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.losses import margin
+from featscope.core.settings import RadiusList, setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
@@ -74,7 +75,11 @@ class Evaluation(Value):
     restarts: int = Field(default=1, ge=1)
     points: int = Field(default=100, ge=1, description="test points attacked along training")
     every: int = Field(default=100, ge=1)
-    radii: tuple[Annotated[float, Field(gt=0)], ...] = (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8)
+    radii: RadiusList = setting(
+        (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8),
+        "radii of the curves after training; none: no curves",
+        min_length=0,
+    )
     curve_points: int = Field(default=60, ge=1)
 
 
@@ -105,12 +110,6 @@ class PatchFig3(Spec):
             "evaluation.points": 500,
             "evaluation.curve_points": 200,
         },
-    }
-    aliases: ClassVar[Mapping[str, str]] = {
-        "P": "law.patches",
-        "m": "net.width",
-        "N": "train_size",
-        "eta_tilde": "adversarial.step_size",
     }
 
     law: PatchLaw = PatchLaw()
