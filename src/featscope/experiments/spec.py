@@ -19,8 +19,9 @@ from pydantic.fields import FieldInfo
 from featscope.core.columns import Columns
 from featscope.core.errors import BadInput, require, unknown
 from featscope.core.frozen import Value, other_types, plain, registered
-from featscope.core.settings import letter_of
+from featscope.core.settings import letter_of, setting
 from featscope.core.store import Folder, Json, canonical
+from featscope.experiments.highlights import Highlight
 
 Profile = Literal["quick", "cpu", "paper"]
 PROFILES: tuple[str, ...] = ("quick", "cpu", "paper")
@@ -42,8 +43,10 @@ class Spec(Value):
 
     profiles: ClassVar[Mapping[str, Overrides]] = {}
 
-    seeds: tuple[int, ...] = (0, 1, 2)
-    dtype: Literal["float32", "float64"] = "float64"
+    seeds: tuple[int, ...] = setting(
+        (0, 1, 2), "the seeds, one independent repetition each; they draw data, first weights and attacks"
+    )
+    dtype: Literal["float32", "float64"] = setting("float64", "precision of the computation")
 
     @field_validator("seeds")
     @classmethod
@@ -96,6 +99,8 @@ class Experiment(Generic[T]):
     needs: Callable[[T], Mapping[str, Request]] = field(default=_nothing)
     #: part → the columns that it writes there
     columns: Mapping[str, type[Columns]] = field(default_factory=dict)
+    #: the key numbers of its summary, in the order in which a person reads them
+    highlights: tuple[Highlight, ...] = ()
 
     def seconds(self, profile: str) -> float:
         """What `takes` says, in seconds; an hour where nothing was measured."""
@@ -120,15 +125,19 @@ def _nested(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-@functools.cache
-def leaves(model: type[BaseModel], prefix: str = "") -> dict[str, FieldInfo]:
+def leaves(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
     """All settable keys of a spec, with dots between the levels."""
+    return _leaves(model, "")
+
+
+@functools.cache
+def _leaves(model: type[BaseModel], prefix: str) -> Mapping[str, FieldInfo]:
     keys: dict[str, FieldInfo] = {}
     for name, info in model.model_fields.items():
         inner = _nested(info.annotation)
         keys[prefix + name] = info
         if inner is not None:
-            keys |= leaves(inner, f"{prefix}{name}.")
+            keys |= _leaves(inner, f"{prefix}{name}.")
     return keys
 
 

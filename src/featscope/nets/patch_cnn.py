@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from featscope.core.errors import require, require_at_least
 from featscope.core.frozen import Value
 from featscope.core.linearise import Pullback
+from featscope.core.settings import setting
 from featscope.nets.activations import check_activation, slope_, smoothed_relu, value_and_slope_
 
 
@@ -131,10 +132,10 @@ class PatchModule(nn.Module):
 class PatchNetSpec(Value):
     """Width and activation, and the scale σ0 of the Gaussian initialisation."""
 
-    width: int = 100
-    q: int = 3
-    rho: float = 1.0
-    sigma_0: float = 0.01
+    width: int = setting(100, "neurons of each class", letter="m")
+    q: int = setting(3, "power of the activation below its threshold", letter="q")
+    rho: float = setting(1.0, "threshold above which the activation is linear", letter="ϱ")
+    sigma_0: float = setting(0.01, "standard deviation of the first weights", letter="σ_0")
 
     def model_post_init(self, context: object) -> None:
         """Refuse what has no network."""

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.evaluate import evaluate
@@ -31,6 +30,7 @@ from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Perturb, Weights, training_step
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.laws.separation import conflict
@@ -46,21 +46,29 @@ ARMS: tuple[Arm, ...] = ("standard", "adversarial")
 class Training(Value):
     """Gradient descent: learning rate η, steps T, full batch unless a size is given."""
 
-    learning_rate: float = Field(default=printed.FIGURE_3_LEARNING_RATE, gt=0)
-    steps: int = Field(default=printed.FIGURE_3_STEPS, ge=1)
-    batch_size: int | None = Field(default=None, ge=1)
+    learning_rate: float = setting(
+        printed.FIGURE_3_LEARNING_RATE, "step size of gradient descent", letter="η", gt=0
+    )
+    steps: int = setting(printed.FIGURE_3_STEPS, "steps of gradient descent", letter="T", ge=1)
+    batch_size: int | None = setting(None, "points of a step; all if not given", ge=1)
 
 
 class AdversarialTraining(Training, registered="patch-adversarial-training"):
     """The same at perturbed points: one ascent step of size η̃ with a clip, or PGD with ``attack_steps`` >
     1."""
 
-    learning_rate: float = Field(default=1.0, gt=0)
-    steps: int = Field(default=1500, ge=1)
-    clip: Clip = "patch"
-    step_size: float = Field(default=printed.FIGURE_3_ATTACK_STEP_SIZE, gt=0)
-    objective: Literal["own-logit", "margin", "cross-entropy"] = "own-logit"
-    attack_steps: int = Field(default=1, ge=1)
+    learning_rate: float = setting(1.0, "step size of gradient descent", letter="η", gt=0)
+    steps: int = setting(1500, "steps of gradient descent", letter="T", ge=1)
+    clip: Clip = setting(
+        "patch", "how a perturbation is brought back to the ball: by coordinate, by patch, or by coefficient"
+    )
+    step_size: float = setting(
+        printed.FIGURE_3_ATTACK_STEP_SIZE, "step size of the training attack", letter="η̃", gt=0
+    )
+    objective: Literal["own-logit", "margin", "cross-entropy"] = setting(
+        "own-logit", "what the training attack raises: −F_y, the margin, or the cross-entropy"
+    )
+    attack_steps: int = setting(1, "ascent steps of the training attack; 1 is the paper's", ge=1)
 
     @property
     def leaves_one_step_alone(self) -> bool:
@@ -71,16 +79,16 @@ class AdversarialTraining(Training, registered="patch-adversarial-training"):
 class Evaluation(Value):
     """How robustness is measured: PGD steps and restarts, and the radii of the curves."""
 
-    steps: int = Field(default=20, ge=1)
-    restarts: int = Field(default=1, ge=1)
-    points: int = Field(default=100, ge=1, description="test points attacked along training")
-    every: int = Field(default=100, ge=1)
+    steps: int = setting(20, "steps of the PGD that measures robust accuracy", ge=1)
+    restarts: int = setting(1, "random starts of that PGD", ge=1)
+    points: int = setting(100, "test points attacked along training", ge=1)
+    every: int = setting(100, "training steps between two evaluations under attack", ge=1)
     radii: RadiusList = setting(
         (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8),
         "radii of the curves after training; none: no curves",
         min_length=0,
     )
-    curve_points: int = Field(default=60, ge=1)
+    curve_points: int = setting(60, "test points of the curves over radii", ge=1)
 
 
 class PatchFig3(Spec):
@@ -112,17 +120,19 @@ class PatchFig3(Spec):
         },
     }
 
-    law: PatchLaw = PatchLaw()
-    net: PatchNetSpec = PatchNetSpec()
-    eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
-    norm: str = "Linf"
-    train_size: int = Field(default=100, ge=1)
-    test_size: int = Field(default=200, ge=1)
-    arms: tuple[Arm, ...] = ARMS
-    standard: Training = Training()
-    adversarial: AdversarialTraining = AdversarialTraining()
-    evaluation: Evaluation = Evaluation()
-    every: int = Field(default=20, ge=1)
+    law: PatchLaw = setting(PatchLaw(), "the law of the data")
+    net: PatchNetSpec = setting(PatchNetSpec(), "the network")
+    eps: float = setting(
+        printed.FIGURE_3_EPS, "radius of the threat, in training and in evaluation", letter="ε", gt=0
+    )
+    norm: str = setting("Linf", "norm of the threat: Linf or L2")
+    train_size: int = setting(100, "training points", letter="N", ge=1)
+    test_size: int = setting(200, "fresh points on which accuracy is measured", ge=1)
+    arms: tuple[Arm, ...] = setting(ARMS, "which trainings are made")
+    standard: Training = setting(Training(), "gradient descent on clean points")
+    adversarial: AdversarialTraining = setting(AdversarialTraining(), "gradient descent on perturbed points")
+    evaluation: Evaluation = setting(Evaluation(), "how robustness is measured")
+    every: int = setting(20, "steps between two recorded rows", ge=1)
 
     def model_post_init(self, context: object) -> None:
         """Refuse combinations that have no meaning."""
@@ -403,6 +413,30 @@ EXPERIMENTS = (
         spec=PatchFig3,
         run=run,
         takes={"quick": "10 s", "cpu": "3 min", "paper": "6 min"},
+        highlights=(
+            Highlight("standard/clean_test", "clean accuracy on fresh points, standard training", "share"),
+            Highlight("standard/u", "max ⟨w, u⟩ of each class, robust feature, standard training"),
+            Highlight("standard/v", "max ⟨w, v⟩ of each class, non-robust feature, standard training"),
+            Highlight(
+                "standard/robust_test/*/upper",
+                "robust accuracy at most, standard training, threat {}",
+                "share",
+            ),
+            Highlight(
+                "adversarial/clean_test", "clean accuracy on fresh points, adversarial training", "share"
+            ),
+            Highlight("adversarial/u", "max ⟨w, u⟩ of each class, robust feature, adversarial training"),
+            Highlight("adversarial/v", "max ⟨w, v⟩ of each class, non-robust feature, adversarial training"),
+            Highlight(
+                "adversarial/robust_test/*/upper",
+                "robust accuracy at most, adversarial training, threat {}",
+                "share",
+            ),
+            Highlight("adversarial/phase_switch", "step at which the robust feature takes over"),
+            Highlight(
+                "any_classifier/upper", "robust accuracy of any classifier at most, full ball", "share"
+            ),
+        ),
         revision=2,
         columns={DYNAMICS: Dynamics, RADII: Radii, MATCHING: Matching},
     ),

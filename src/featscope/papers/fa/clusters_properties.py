@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
 from featscope.core.conditions import Condition, above, below
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import (
@@ -22,6 +22,7 @@ from featscope.dynamics.cluster_descent import (
     start_binary,
     start_fine,
 )
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.cluster_properties import cross_bound, failure_bound, properties
 from featscope.laws.clusters import ClusterLaw, Draw
@@ -41,8 +42,8 @@ class PropertiesSpec(ClusterSpec):
         "paper": {"draws": 200},
     }
     seeds: tuple[int, ...] = (0,)
-    draws: int = Field(default=75, ge=1)
-    data: bool = True
+    draws: int = setting(75, "training sets that are drawn", ge=1)
+    data: bool = setting(True, "also check the training set's own properties (Definition A.6)")
 
 
 class Draws(Columns):
@@ -202,6 +203,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         PropertiesSpec,
         run_properties,
         {"quick": "2 s", "cpu": "20 s", "paper": "1 min"},
+        highlights=(Highlight("properties/*/failures", "draws that miss {}"),),
         revision=2,
         columns={"draws": Draws, "stated": Stated},
     ),
