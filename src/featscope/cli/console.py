@@ -27,12 +27,25 @@ err = Console(stderr=True)
 
 ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="quick, cpu or paper")]
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="the folder that holds the runs")]
+PaperOption = Annotated[str | None, typer.Option(help="at, fa, cgro or ep")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="change a setting (featscope show EXPERIMENT); repeat for more"
+    ),
+]
+SeedsOption = Annotated[int | None, typer.Option("--seeds", help="number of seeds, 0 … N−1")]
 JsonOption = Annotated[bool, typer.Option("--json", help="print one JSON document and nothing else")]
 
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def tell(text: str) -> None:
+    """A line of the result on standard output."""
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
@@ -46,8 +59,19 @@ WHOLE = "runs"
 LABEL, FACTS = 30, 22
 
 
-def _short(text: str, most: int) -> str:
+def shortened(text: str, most: int) -> str:
+    """The text, cut where it is too long for its place."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _fitting(facts: list[str]) -> str:
+    """As many facts as fit, whole."""
+    shown = ""
+    for fact in facts:
+        if len(f"{shown}  {fact}".strip()) > FACTS:
+            break
+        shown = f"{shown}  {fact}".strip()
+    return shown
 
 
 class _TimeLeft(ProgressColumn):
@@ -67,7 +91,7 @@ class Shown:
     """Progress on standard error: a bar for all runs together, and one for each part that is being made with
     the quantities that matter. Where it is no terminal, only what was found is said."""
 
-    def __init__(self, prefix: str = "") -> None:
+    def __init__(self) -> None:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(bar_width=14),
@@ -76,7 +100,6 @@ class Shown:
         )
         self._bars = Progress(*columns, TextColumn("{task.fields[facts]}"), console=err, transient=True)
         self._tasks: dict[str, TaskID] = {}
-        self._prefix = prefix
         self._told = False
 
     def report(self, label: str, step: int, steps: int, facts: Mapping[str, float]) -> None:
@@ -85,20 +108,19 @@ class Shown:
             self._tell(int(facts["done"]), int(facts["all"]))
             text = f"{facts['done']:.0f} of {facts['all']:.0f} runs"
         else:
-            text = "  ".join(f"{key} {value:.3g}" for key, value in facts.items())
+            text = _fitting([f"{key} {value:.3g}" for key, value in facts.items()])
         if err.is_terminal:
-            self._move(label if label == WHOLE else f"{self._prefix} {label}".strip(), step, steps, text)
+            self._move(label, step, steps, text)
 
     def _move(self, label: str, step: int, steps: int, text: str) -> None:
         if not self._bars.live.is_started:
             self._bars.start()
-        facts = _short(text, FACTS)
         if label not in self._tasks:
-            shown = _short("all" if label == WHOLE else label, LABEL)
+            shown = shortened("all" if label == WHOLE else label, LABEL)
             self._tasks[label] = self._bars.add_task(
-                shown, total=steps, completed=step, facts=facts, begun_at=step
+                shown, total=steps, completed=step, facts=text, begun_at=step
             )
-        self._bars.update(self._tasks[label], completed=step, total=steps, facts=facts)
+        self._bars.update(self._tasks[label], completed=step, total=steps, facts=text)
         if step >= steps:
             self._bars.remove_task(self._tasks.pop(label))
 

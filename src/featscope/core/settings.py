@@ -93,3 +93,47 @@ def _scalars(value: Any) -> Sequence[Any]:
 
 def _may_be_empty(info: FieldInfo) -> bool:
     return any(getattr(limit, "min_length", None) == 0 for limit in info.metadata)
+
+
+def allowed(info: FieldInfo) -> str:
+    """What values a field may have, in words: `≥ 1`, `> 0, < 1`, `a or b`, `list, each > 0`."""
+    return _allowed(info.annotation, info.metadata)
+
+
+def holds_others(info: FieldInfo) -> bool:
+    """Whether a field is a part with settings of its own."""
+    return isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel)
+
+
+_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+
+
+def _allowed(annotation: Any, limits: Sequence[Any] = ()) -> str:
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        return _allowed(inner[0], [*inner[1:], *limits])
+    if origin is typing.Literal:
+        return " or ".join(map(str, inner))
+    said = [
+        f"{sign} {getattr(limit, name):g}"
+        for limit in _flat(limits)
+        for name, sign in _SIGNS.items()
+        if getattr(limit, name, None) is not None
+    ]
+    if origin is tuple:
+        each = _allowed(inner[0])
+        return ", ".join(["list", *([f"each {each}"] if each else []), *said])
+    if inner:
+        options = [_allowed(option, limits) for option in inner if option is not type(None)]
+        return " or ".join(
+            dict.fromkeys(filter(None, [*options, *(["none"] if type(None) in inner else [])]))
+        )
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation.__name__.lower()
+    words = {bool: "true or false", int: "whole", str: "text", float: "" if said else "number"}
+    return ", ".join(filter(None, [words.get(annotation, ""), *said]))
+
+
+def _flat(limits: Sequence[Any]) -> list[Any]:
+    """Limits one by one: a nested Field holds its own."""
+    return [one for limit in limits for one in (getattr(limit, "metadata", None) or [limit])]

@@ -174,7 +174,7 @@ class _Work:
                 self.finished(key)
 
     def _report(self) -> None:
-        expected = {key: node.request.experiment.seconds("cpu") for key, node in self.nodes.items()}
+        expected = {key: node.request.experiment.measured("cpu") or 60.0 for key, node in self.nodes.items()}
         steps = [sum(expected[key] for key in keys) for keys in (self.done, self.nodes)]
         counts = {"done": float(len(self.done)), "all": float(len(self.nodes))}
         self.progress.report(WHOLE, round(steps[0]), round(steps[1]), counts)

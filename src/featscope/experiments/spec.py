@@ -21,6 +21,7 @@ from featscope.core.errors import BadInput, require, unknown
 from featscope.core.frozen import Value, other_types, plain, registered
 from featscope.core.settings import letter_of, setting
 from featscope.core.store import Folder, Json, canonical
+from featscope.experiments.cost import Size, require_affordable
 from featscope.experiments.highlights import Highlight
 
 Profile = Literal["quick", "cpu", "paper"]
@@ -101,11 +102,13 @@ class Experiment(Generic[T]):
     columns: Mapping[str, type[Columns]] = field(default_factory=dict)
     #: the key numbers of its summary, in the order in which a person reads them
     highlights: tuple[Highlight, ...] = ()
+    #: how large settings are, so that cost is known before they run
+    size: Callable[[T], Size] | None = None
 
-    def seconds(self, profile: str) -> float:
-        """What `takes` says, in seconds; an hour where nothing was measured."""
+    def measured(self, profile: str) -> float | None:
+        """What `takes` says, in seconds, where it was measured."""
         found = re.match(r"([\d.]+) (s|min|h)\b", self.takes.get(profile, ""))
-        return float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]] if found else 3600.0
+        return float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]] if found else None
 
 
 def refuse_unused(spec: Spec, reason: str, *keys: str) -> None:
@@ -139,6 +142,14 @@ def _leaves(model: type[BaseModel], prefix: str) -> Mapping[str, FieldInfo]:
         if inner is not None:
             keys |= _leaves(inner, f"{prefix}{name}.")
     return keys
+
+
+def value_at(spec: Spec, key: str) -> Any:
+    """The value of a dotted key as JSON holds it; None where a part above it is of another form."""
+    value: Any = plain(spec)
+    for level in key.split("."):
+        value = value.get(level) if isinstance(value, dict) else None
+    return value
 
 
 #: Greek letters as they are typed
@@ -301,8 +312,12 @@ class Request:
 
 
 def request(experiment: Experiment[Any], profile: str, overrides: Overrides | None = None) -> Request:
-    """The request of an experiment in a profile with overrides."""
-    return Request(experiment, resolve(experiment, profile, overrides))
+    """The request of an experiment in a profile with overrides; settings that cannot be afforded are
+    refused."""
+    spec = resolve(experiment, profile, overrides)
+    if overrides:
+        require_affordable(experiment, profile, spec)
+    return Request(experiment, spec)
 
 
 def _step(container: Any, level: str) -> str | int:

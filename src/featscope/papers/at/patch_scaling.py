@@ -404,7 +404,24 @@ EXPERIMENTS = (
         spec=PatchScaling,
         run=run,
         takes={"quick": "5 s", "cpu": "1 min", "paper": "20 min"},
-        highlights=(Highlight("*/event 1/*/share", "runs that reach the second event, {}, {}", "share"),),
+        highlights=(
+            Highlight(
+                "standard/event 1/*/share", "runs whose outputs reach ln d, standard training, {}", "share"
+            ),
+            Highlight(
+                "features-only/event 1/*/share",
+                "runs that learn the robust feature, features-only clip, {}",
+                "share",
+            ),
+            Highlight(
+                "two-sided/event 1/*/share", "runs that learn the robust feature, two-sided clip, {}", "share"
+            ),
+            Highlight(
+                "as-printed/event 1/*/share",
+                "runs that learn the robust feature, clip as printed, {}",
+                "share",
+            ),
+        ),
         revision=2,
         columns={CURVES: Curves, EVENTS: Events, INITIAL: Initial, POWER: Power},
     ),

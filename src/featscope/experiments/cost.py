@@ -1,0 +1,102 @@
+"""What settings cost before they run: an experiment says how many numbers it holds and how many products it
+forms, and the measured time of its profile is scaled by that.
+
+These are sizes, not promises: they tell a second from a week and a megabyte from more than the machine has.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from featscope.core.errors import require
+
+if TYPE_CHECKING:
+    from featscope.experiments.spec import Experiment, Spec
+
+#: an interpreter with torch, in bytes
+BARE = 4e8
+#: a step holds its inputs, what it computes and the gradients of it
+COPIES = 3
+#: what nobody means to wait for, in seconds
+LONGEST = 30 * 86400.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many numbers an experiment holds at a time, and how many products it forms in all."""
+
+    numbers: float
+    work: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Expected memory in bytes and time in seconds; None where nobody has measured or estimated it."""
+
+    memory: float | None
+    seconds: float | None
+
+    def __str__(self) -> str:
+        memory = "unknown memory" if self.memory is None else f"about {in_bytes(self.memory)} of memory"
+        time = "unknown time" if self.seconds is None else f"about {in_time(self.seconds)} on two cores"
+        return f"{time}, {memory}"
+
+
+def in_bytes(count: float) -> str:
+    """Bytes in the unit that reads well."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count >= size:
+            return f"{count / size:.2g} {unit}" if count / size < 10 else f"{count / size:.0f} {unit}"
+    return f"{count / 1e3:.0f} kB"
+
+
+def in_time(seconds: float) -> str:
+    """Seconds in the unit that reads well."""
+    for unit, size in (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{max(seconds, 1):.0f} s"
+
+
+def expected(plan: Experiment[Any], profile: str, spec: Spec) -> Cost:
+    """What the settings will take, from the size of them and the time measured for the profile."""
+    from featscope.experiments.spec import resolve
+
+    if plan.size is None:
+        return Cost(None, None)
+    size, usual = plan.size(spec), plan.size(resolve(plan, profile))
+    width = 4 if spec.dtype == "float32" else 8
+    measured = plan.measured(profile)
+    return Cost(
+        BARE + COPIES * width * size.numbers,
+        None if measured is None else measured * max(size.work, 1) / max(usual.work, 1),
+    )
+
+
+def machine_memory() -> float | None:
+    """The memory of this machine in bytes, where the system tells."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def require_affordable(plan: Experiment[Any], profile: str, spec: Spec) -> None:
+    """Refuse settings that this machine cannot hold, or that nobody can wait for."""
+    cost, there = expected(plan, profile, spec), machine_memory()
+    if cost.memory is not None and there is not None:
+        require(
+            cost.memory <= there,
+            "these settings need more memory than the machine has",
+            f"{plan.name}: about {in_bytes(cost.memory)}, here are {in_bytes(there)}",
+            "lower the sizes, or use --profile quick",
+        )
+    if cost.seconds is not None:
+        require(
+            cost.seconds <= LONGEST,
+            "these settings would take more than a month",
+            f"{plan.name}: about {in_time(cost.seconds)}",
+            "lower steps, sizes or seeds",
+        )
