@@ -6,6 +6,7 @@ These are sizes, not promises: they tell a second from a week and a megabyte fro
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,10 +26,20 @@ LONGEST = 30 * 86400.0
 
 @dataclass(frozen=True)
 class Size:
-    """How many numbers an experiment holds at a time, and how many products it forms in all."""
+    """How many numbers an experiment holds at a time, how many products it forms in all, and how many a second
+    at least when they are many: small runs spend their time otherwise."""
 
     numbers: float
     work: float
+    rate: float = 1e9
+
+    def __post_init__(self) -> None:
+        # Whole numbers grow beyond every float.
+        for name in ("numbers", "work"):
+            try:
+                object.__setattr__(self, name, float(getattr(self, name)))
+            except OverflowError:
+                object.__setattr__(self, name, math.inf)
 
 
 @dataclass(frozen=True)
@@ -69,10 +80,14 @@ def expected(plan: Experiment[Any], profile: str, spec: Spec) -> Cost:
     size, usual = plan.size(spec), plan.size(resolve(plan, profile))
     width = 4 if spec.dtype == "float32" else 8
     measured = plan.measured(profile)
-    return Cost(
-        BARE + COPIES * width * size.numbers,
-        None if measured is None else measured * max(size.work, 1) / max(usual.work, 1),
-    )
+    seconds = None if measured is None else _scaled(measured, usual, size)
+    return Cost(BARE + COPIES * width * size.numbers, seconds)
+
+
+def _scaled(measured: float, usual: Size, size: Size) -> float:
+    if size.work <= usual.work:
+        return measured * max(size.work, 1) / max(usual.work, 1)
+    return measured + (size.work - usual.work) / max(usual.work / measured, size.rate)
 
 
 def machine_memory() -> float | None:

@@ -19,6 +19,7 @@ from featscope.core.store import Folder, Json, Rows, StoredRun, digest
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trained, TrainingSpec, place
 from featscope.dynamics.schedules import Ramp, Schedule
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_training import (
     RESNET,
@@ -27,6 +28,7 @@ from featscope.experiments.image_training import (
     ImageTraining,
     data_hashes,
     trainer_of,
+    training_size,
 )
 from featscope.experiments.spec import Experiment, Request
 from featscope.nets.classifier import ImageClassifier
@@ -180,6 +182,11 @@ def both(
     }
 
 
+def size(spec: ImageNetwork) -> Size:
+    """The images, and what a batch leaves in the network."""
+    return training_size(spec)
+
+
 EXPERIMENT = Experiment(
     name="image-network",
     paper="at",
@@ -191,6 +198,7 @@ EXPERIMENT = Experiment(
         Highlight("last/*/clean_test", "clean accuracy on test images, seed {}", "share"),
         Highlight("last/*/robust_test", "accuracy under attack on test images, seed {}", "share"),
     ),
+    size=size,
     revision=3,
     columns={"training": Epochs, "epoch": Kept},
     needs_data=("mnist",),

@@ -13,6 +13,7 @@ from featscope.core.store import Json
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trainer, TrainingSpec, Watch
 from featscope.dynamics.schedules import Schedule
+from featscope.experiments.cost import Size
 from featscope.experiments.spec import Spec
 from featscope.images.datasets import ImageBatch, Split, load
 from featscope.images.groupings import grouping
@@ -53,6 +54,21 @@ class Epochs(Columns):
     clean_test = column("accuracy on the test images")
     robust_train = column("accuracy under attack on training images")
     robust_test = column("accuracy under attack on test images")
+
+
+def activations(net: NetworkSpec) -> float:
+    """Numbers that one image leaves in the network: a stage halves the side and doubles the width."""
+    layers = 2 * sum(net.blocks) * (net.widen if net.architecture == "wide-resnet" else 1)
+    return float(net.side) ** 2 * net.width * layers
+
+
+def training_size(spec: ImageTraining) -> Size:
+    """The images, and what a batch leaves in the network; an attack repeats every step."""
+    pixels = spec.net.channels * spec.net.side**2
+    attacked = 1 if spec.training.method == "standard" else 1 + spec.training.attack.steps
+    held = (spec.train + spec.test) * pixels + spec.training.batch_size * activations(spec.net)
+    steps = spec.training.epochs * (spec.train * attacked + spec.attacked / spec.every * 20)
+    return Size(held, len(spec.seeds) * steps * activations(spec.net) * spec.net.width)
 
 
 def images(spec: ImageTraining, split: Split, n: int, draw: int) -> ImageBatch:

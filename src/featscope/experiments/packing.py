@@ -17,6 +17,7 @@ from featscope.core.settings import Positives, Shares, Sizes, setting
 from featscope.core.signs import label_index, share, two_logits
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import PackingLaw
@@ -233,6 +234,14 @@ def run_packing(spec: Packing, folder: Folder) -> Json:
     }
 
 
+def size(spec: Packing) -> Size:
+    """The supports that are listed, and the networks that are trained on their corners."""
+    listed = max(3 ** min(D, 1000) * D for D in spec.listed)
+    corners = max(6 ** min(D, 1000) * D for D in spec.train_dimensions)
+    trained = corners * max(spec.widths)
+    return Size(listed * listed + trained, spec.train_steps * trained * sum(spec.widths) + listed * listed)
+
+
 EXPERIMENTS = (
     Experiment(
         name="packing",
@@ -252,5 +261,6 @@ EXPERIMENTS = (
             ),
             Highlight("needed/*", "parameters needed at least, D = {}"),
         ),
+        size=size,
     ),
 )

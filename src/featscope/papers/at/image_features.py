@@ -22,9 +22,10 @@ from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import TrainingSpec, accuracy, robust_accuracy
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_network import ADVERSARIAL, ImageNetwork, Network, both, both_needed
-from featscope.experiments.image_training import Epochs, data_hashes, images
+from featscope.experiments.image_training import Epochs, activations, data_hashes, images, training_size
 from featscope.experiments.spec import Experiment, Request, Spec, refuse_unused
 from featscope.features.accuracy import feature_accuracy
 from featscope.features.invert import InversionSpec, Inverted, invert
@@ -330,6 +331,17 @@ def _summary(
     }
 
 
+def references_size(spec: References, steps: float) -> Size:
+    """The largest of the networks, and so many steps of a reconstruction of all images."""
+    held = training_size(spec.network).numbers + spec.inversion.batch * activations(spec.network.net)
+    return Size(held, steps * spec.images * activations(spec.network.net))
+
+
+def size(spec: ImageFeatures) -> Size:
+    """The networks that it needs, and the reconstructions from them."""
+    return references_size(spec, spec.inversion.steps * len(spec.seeds))
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-features",
@@ -344,6 +356,7 @@ EXPERIMENTS = (
             "paper": "not measured; a GPU job",
         },
         highlights=(Highlight("table/*/*", "{} training, {}", "share"),),
+        size=size,
         revision=3,
         columns={
             "originals": Originals,

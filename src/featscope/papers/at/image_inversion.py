@@ -20,6 +20,7 @@ from featscope.core.errors import require
 from featscope.core.settings import Sizes, setting
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_network import ImageNetwork, Network, both, both_needed
 from featscope.experiments.image_training import data_hashes, images
@@ -36,6 +37,7 @@ from featscope.papers.at.image_features import (
     pairs,
     read_sets,
     readers,
+    references_size,
 )
 
 READERS = ("own", "other", "fresh-standard", "fresh-adversarial")
@@ -173,6 +175,12 @@ def _means(pairs_of_rows: list[Rows], name: str) -> Json:
     return found
 
 
+def size(spec: ImageInversion) -> Size:
+    """The networks that it needs, and a reconstruction for every cell."""
+    cells = len(spec.starts) * len(spec.layers) * len(spec.widths) * len(spec.seeds)
+    return references_size(spec, spec.inversion.steps * cells)
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-inversion",
@@ -189,6 +197,7 @@ EXPERIMENTS = (
             Highlight("images", "images reconstructed"),
             Highlight("pairs", "pairs of networks"),
         ),
+        size=size,
         revision=2,
         columns={"cell": CellRead},
         needs_data=("mnist",),

@@ -30,6 +30,7 @@ from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Perturb, Weights, training_step
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
@@ -404,6 +405,17 @@ def run(spec: PatchFig3, folder: Folder) -> Json:
     return summary
 
 
+def size(spec: PatchFig3) -> Size:
+    """Samples and weights of every seed; each step meets every point with every neuron."""
+    law, runs = spec.law, len(spec.seeds) * len(spec.arms)
+    points = (spec.train_size + spec.test_size) * law.patches * law.d
+    weights = law.k * spec.net.width * law.d
+    steps = spec.standard.steps + spec.adversarial.steps * (1 + spec.adversarial.attack_steps)
+    looks = steps / spec.evaluation.every * spec.evaluation.steps * spec.evaluation.restarts
+    products = spec.train_size * steps + spec.evaluation.points * looks
+    return Size(runs * (points + 3 * weights), runs * products * law.patches * weights)
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-fig3",
@@ -437,6 +449,7 @@ EXPERIMENTS = (
                 "any_classifier/upper", "robust accuracy of any classifier at most, full ball", "share"
             ),
         ),
+        size=size,
         revision=2,
         columns={DYNAMICS: Dynamics, RADII: Radii, MATCHING: Matching},
     ),

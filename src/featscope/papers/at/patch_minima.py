@@ -25,6 +25,7 @@ from featscope.core.losses import CROSS_ENTROPY, margin
 from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting
@@ -238,6 +239,13 @@ def _certificate(spec: PatchMinima, count: int = 100) -> dict[str, Tensor]:
     }
 
 
+def size(spec: PatchMinima) -> Size:
+    """One sample, met by the network of every γ and at every noise."""
+    held = spec.points * spec.law.patches * spec.law.d
+    swept = len(spec.seeds) * (len(spec.gammas) + len(spec.noises))
+    return Size(held, swept * held * spec.law.k * spec.net.width)
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-minima",
@@ -263,6 +271,7 @@ EXPERIMENTS = (
                 "share",
             ),
         ),
+        size=size,
         revision=2,
         columns={ALONG_GAMMA: Minima, ALONG_NOISE: Minima, ATTACKS: Attacks},
     ),

@@ -22,6 +22,7 @@ from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Weights, training_step
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patch_copy import compact_patches
@@ -164,6 +165,14 @@ def run(spec: PatchNoise, folder: Folder) -> Json:
     return {f"d={d}": run_dimension(spec, folder, d) for d in spec.dimensions}
 
 
+def size(spec: PatchNoise) -> Size:
+    """The compact copy: a coordinate for every noise patch, neuron and feature, whatever d is."""
+    neurons, patches = spec.law.k * spec.net.width, spec.train_size * spec.law.patches
+    coordinates = patches + neurons + 2 * spec.law.k
+    runs = len(spec.seeds) * len(spec.dimensions)
+    return Size(runs * (patches + neurons) * coordinates, runs * spec.steps * patches * neurons * coordinates)
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-noise",
@@ -179,6 +188,7 @@ EXPERIMENTS = (
             Highlight("*/u", "max ⟨w, u⟩, {}"),
             Highlight("*/v", "max ⟨w, v⟩, {}"),
         ),
+        size=size,
         revision=2,
         columns={DYNAMICS: NoisyDescent, SPANS: Spans},
     ),

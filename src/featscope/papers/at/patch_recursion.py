@@ -23,6 +23,7 @@ from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.patch_descent import Weights, training_step
 from featscope.dynamics.patch_observables import cross_correlations, own_correlations
 from featscope.dynamics.trajectory import Recording, Step, by_seed, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
@@ -209,6 +210,13 @@ def run(spec: PatchRecursion, folder: Folder) -> Json:
     return summary
 
 
+def size(spec: PatchRecursion) -> Size:
+    """The coefficients of the recursion, and the weights that they are compared with."""
+    neurons = spec.law.k * spec.net.width
+    held = len(spec.seeds) * neurons * (neurons + 2 * spec.law.k + spec.law.d)
+    return Size(held, held * spec.steps * spec.law.patches)
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-recursion",
@@ -222,6 +230,7 @@ EXPERIMENTS = (
             Highlight("*/gap", "largest difference of recursion and descent, {} training"),
             Highlight("*/steps", "steps compared, {} training"),
         ),
+        size=size,
         revision=2,
         columns={DYNAMICS: BothRoutes},
     ),

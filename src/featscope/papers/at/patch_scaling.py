@@ -28,6 +28,7 @@ from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.patch_observables import cross_correlations, own_correlations
 from featscope.dynamics.trajectory import Labels, Step, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
@@ -395,6 +396,13 @@ def _medians(events: Rows) -> Json:
     return found
 
 
+def size(spec: PatchScaling) -> Size:
+    """Coefficients of all dimensions and seeds at once; their number does not depend on d."""
+    runs = len(spec.seeds) * len(spec.dimensions)
+    held = runs * spec.law.k * spec.net.width * 2 * spec.law.k
+    return Size(held + max(spec.widths) * len(spec.seeds), held * spec.steps * len(spec.arms))
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-scaling",
@@ -422,6 +430,7 @@ EXPERIMENTS = (
                 "share",
             ),
         ),
+        size=size,
         revision=2,
         columns={CURVES: Curves, EVENTS: Events, INITIAL: Initial, POWER: Power},
     ),

@@ -18,6 +18,7 @@ from featscope.core.signs import label_index, share
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.experiments.built import BuiltNetwork, SampledNetwork, network_row, summary_of
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import Labelled, PackingLaw, packing_for
@@ -185,6 +186,18 @@ def _attack(spec: BuiltCgro, seed: int, built: Robust, law: PackingLaw) -> Row:
     return found
 
 
+#: layers of the square networks in ℓ2, about
+SQUARE_LAYERS = 40
+
+
+def size(spec: BuiltCgro) -> Size:
+    """The largest network on all points, and the fresh points that it meets."""
+    largest = max(spec.samples) * max(spec.dimensions)
+    held = largest * SQUARE_LAYERS + spec.least_sites * max(spec.dimensions)
+    met = sum(spec.samples) * sum(spec.dimensions) * (spec.test + spec.attacked * SQUARE_LAYERS)
+    return Size(held + spec.test * largest, len(spec.seeds) * met)
+
+
 EXPERIMENTS = (
     Experiment(
         name="built-cgro",
@@ -203,5 +216,6 @@ EXPERIMENTS = (
             Highlight("clean_test", "clean accuracy on fresh points", "share"),
             Highlight("robust_test_error_unseen", "robust error on fresh points", "share"),
         ),
+        size=size,
     ),
 )

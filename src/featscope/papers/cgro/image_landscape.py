@@ -24,8 +24,16 @@ from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trained, Trainer, TrainingSpec, Watch
 from featscope.dynamics.schedules import Ramp, Schedule
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
-from featscope.experiments.image_training import Epochs, ImageTraining, data_hashes, trainer_of
+from featscope.experiments.image_training import (
+    Epochs,
+    ImageTraining,
+    activations,
+    data_hashes,
+    trainer_of,
+    training_size,
+)
 from featscope.experiments.spec import Experiment
 from featscope.features.landscape import landscape, largest_change
 from featscope.images.datasets import ImageBatch
@@ -335,6 +343,17 @@ def _relation(epochs: Sequence[Rows], spec: ImageLandscape) -> Json:
 
 
 COLUMNS = {"training": LandscapeEpochs, "radii": LandscapeRadii}
+
+
+def size(spec: ImageLandscape) -> Size:
+    """The training, and the searches at every radius."""
+    trained = training_size(spec)
+    looks = (
+        spec.measured * spec.steps * (len(spec.radii) + len(spec.watched) * spec.training.epochs / spec.every)
+    )
+    return Size(trained.numbers, trained.work + 2 * len(spec.seeds) * looks * activations(spec.net))
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-landscape",
@@ -348,6 +367,7 @@ EXPERIMENTS = (
             Highlight("accuracy/*", "{} after the last epoch", "share"),
             Highlight("outside_over_inside/*", "{}: value at 2ε over value at ε"),
         ),
+        size=size,
         revision=4,
         columns=COLUMNS,
         needs_data=("mnist",),
@@ -363,6 +383,7 @@ EXPERIMENTS = (
             Highlight("accuracy/*", "{} after the last epoch", "share"),
             Highlight("outside_over_inside/*", "{}: value at 2ε over value at ε"),
         ),
+        size=size,
         revision=3,
         columns=COLUMNS,
         needs_data=("cifar10",),

@@ -21,8 +21,9 @@ from featscope.dynamics.image_training import (
     robust_accuracy,
 )
 from featscope.dynamics.schedules import Ramp, Schedule
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
-from featscope.experiments.image_training import Epochs, ImageTraining, data_hashes, trainer_of
+from featscope.experiments.image_training import Epochs, ImageTraining, data_hashes, trainer_of, training_size
 from featscope.experiments.spec import Experiment
 from featscope.nets.networks import NetworkSpec
 from featscope.papers.cgro.image_recipe import LENET, TRAINING
@@ -119,6 +120,11 @@ def _best_and_last(trainer: Trainer, state: Trained, spec: ImageOverfitting) -> 
     return found
 
 
+def size(spec: ImageOverfitting) -> Size:
+    """The training with its attacks."""
+    return training_size(spec)
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-overfitting",
@@ -134,6 +140,7 @@ EXPERIMENTS = (
             Highlight("robust_test_best", "robust accuracy on test images, best epoch", "share"),
             Highlight("gap_last", "robust generalisation gap, last epoch", "share"),
         ),
+        size=size,
         revision=4,
         columns={"training": Epochs, "compared": Compared},
         needs_data=("mnist",),

@@ -12,6 +12,7 @@ from pydantic import Field
 from featscope.core.columns import Columns, column
 from featscope.core.settings import Positives, setting
 from featscope.core.store import Folder, Json
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 
@@ -106,6 +107,12 @@ def run_lemmas(spec: SignalLemmas, folder: Folder) -> Json:
     return {lemma: max(row[c.share] for row in rows if row[c.lemma] == lemma) for lemma in LEMMAS}
 
 
+def size(spec: SignalLemmas) -> Size:
+    """A sequence for each choice of constants; slow rates take long."""
+    cases = len(spec.starts) * len(spec.goals) * (len(spec.spreads) + len(spec.offsets))
+    return Size(cases * len(spec.rates), cases * sum(min(1 / rate, CAP) for rate in spec.rates), rate=1e6)
+
+
 EXPERIMENTS = (
     Experiment(
         name="signal-lemmas",
@@ -117,5 +124,6 @@ EXPERIMENTS = (
         columns={"lemmas": LemmaCase},
         takes={"quick": "1 s", "cpu": "3 s", "paper": "3 s"},
         highlights=(Highlight("*", "Lemma {}: the slowest sequence as a share of its bound"),),
+        size=size,
     ),
 )

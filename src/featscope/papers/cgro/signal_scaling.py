@@ -18,6 +18,7 @@ from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.signal_descent import Components, Weights, descent_step, steepest_ball
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw, stack
@@ -338,6 +339,19 @@ def close(reached: int, predicted: float | None) -> bool:
     return reached >= 0 and predicted is not None and abs(reached - predicted) <= max(1, 0.1 * predicted)
 
 
+def size(spec: SignalScaling) -> Size:
+    """The largest compact copy, and the recursions of all sweeps."""
+    points = max(*spec.samples, spec.dimension_n, spec.tradeoff_n, spec.attack_n)
+    patches = 3 * points
+    held = (points + spec.test) * 4 * (patches + spec.m + 1) + patches * patches
+    steps = spec.steps_per_sample * sum(spec.samples) + spec.start_steps * spec.starts
+    steps += spec.tradeoff_steps * len(spec.tradeoffs) + 5 * spec.steps_per_sample * spec.dimension_n * len(
+        spec.dimensions
+    )
+    steps += spec.attack_steps * len(spec.attacks) * len(spec.attack_radii)
+    return Size(held, len(spec.seeds) * steps * patches * spec.m)
+
+
 EXPERIMENTS = (
     Experiment(
         name="signal-scaling",
@@ -362,6 +376,7 @@ EXPERIMENTS = (
             Highlight("tradeoffs/*/gta_train", "accuracy under (A) on training points, λ = {}", "share"),
             Highlight("dimensions/*/gta_test", "accuracy under (A) on fresh points, d = {}", "share"),
         ),
+        size=size,
         counts_diverged=True,
     ),
 )

@@ -25,6 +25,7 @@ from featscope.dynamics.signal_descent import (
     side_by_side,
 )
 from featscope.dynamics.trajectory import Observe, by_seed, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw, SignalSetting, stack
@@ -372,6 +373,15 @@ def run_stages(spec: SignalStages, folder: Folder) -> Json:
     return summary
 
 
+def size(spec: SignalStages) -> Size:
+    """Training and fresh points; the recursion meets every noise patch with every neuron."""
+    law, patches = spec.law, spec.n * (spec.law.patches - 1)
+    coordinates = patches + spec.m + 1 if spec.compact else law.d
+    held = (spec.n + spec.test) * law.patches * coordinates + patches * patches
+    products = spec.steps * patches * spec.m + spec.verify_steps * spec.n * law.patches * law.d * spec.m
+    return Size(held, len(spec.seeds) * products)
+
+
 EXPERIMENTS = (
     Experiment(
         name="signal-stages",
@@ -398,5 +408,6 @@ EXPERIMENTS = (
             Highlight("T0", "T0, step at which the signal is learned, by seed"),
             Highlight("T1_median", "T1, median step at which noise is memorised, by seed"),
         ),
+        size=size,
     ),
 )

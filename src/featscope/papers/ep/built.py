@@ -15,6 +15,7 @@ from featscope.core.settings import Sizes, setting
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.experiments.built import SampledNetwork, network_row, summary_of
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import PackingLaw, separated, separated_sample
@@ -182,6 +183,26 @@ def _worst_on_balls(grid: GridClassifier, rng: torch.Generator) -> float:
     return min(float((y * f_star(x + step, a, b, "Linf")).min()) for step in (towards, corners))
 
 
+#: layers of the square networks in ℓ2, about
+SQUARE_LAYERS = 40
+#: cells of the grid network for a site, along an axis, about
+CELLS_A_SITE = 5
+LARGEST_POWER = 1000
+
+
+def memorise_size(spec: BuiltMemorise) -> Size:
+    """The largest network on its own points."""
+    largest = max(spec.samples) * max(spec.dimensions)
+    met = sum(n * n for n in spec.samples) * sum(spec.dimensions)
+    return Size(largest * (SQUARE_LAYERS + max(spec.samples)), len(spec.seeds) * met)
+
+
+def fstar_size(spec: BuiltFstar) -> Size:
+    """A cell of the grid network for every site and its neighbours, met by every point."""
+    cells = [(CELLS_A_SITE * spec.levels) ** min(d, LARGEST_POWER) for d in spec.dimensions]
+    return Size(max(cells) * spec.points, len(spec.seeds) * sum(cells) * (spec.points + spec.pairs))
+
+
 EXPERIMENTS = (
     Experiment(
         name="built-memorise",
@@ -198,6 +219,7 @@ EXPERIMENTS = (
             Highlight("least_slack", "least certified margin on the balls"),
             Highlight("formula_mismatches", "parameter counts that differ from the formula"),
         ),
+        size=memorise_size,
     ),
     Experiment(
         name="built-fstar",
@@ -215,5 +237,6 @@ EXPERIMENTS = (
             Highlight("largest_error_share", "largest error of the network, as a share of its bound"),
             Highlight("least_slack", "least certified margin on the balls"),
         ),
+        size=fstar_size,
     ),
 )

@@ -19,6 +19,7 @@ from featscope.core.columns import Columns, column
 from featscope.core.errors import require, unknown
 from featscope.core.settings import RadiusList, setting
 from featscope.core.store import Folder, Json, Rows
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_training import data_hashes
 from featscope.experiments.spec import Experiment, Spec
@@ -196,6 +197,17 @@ def run(spec: ImageSeparation, folder: Folder) -> Json:
     return {"table": table, "not_measured": absent, "data_sha256": hashes}
 
 
+#: of a colour image of side 32
+PIXELS = 3072
+
+
+def size(spec: ImageSeparation) -> Size:
+    """Whole data sets, and the distances of a block of images to all."""
+    train, test = spec.train or 60_000, spec.test or 10_000
+    held = (train + test) * PIXELS + spec.matched * spec.matched
+    return Size(held, len(spec.datasets) * len(spec.seeds) * (train * train + train * test) * PIXELS)
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-separation",
@@ -211,6 +223,7 @@ EXPERIMENTS = (
             Highlight("table/*/test_train", "distance of test from training images of another label, {}"),
             Highlight("table/*/test_train_printed", "… as printed, {}"),
         ),
+        size=size,
         revision=2,
         columns={"closest": Closest, "nearest": Nearest, "matching": Matching},
         needs_data=("mnist", "cifar10"),

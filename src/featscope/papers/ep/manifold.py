@@ -15,6 +15,7 @@ from featscope.core.settings import Sizes, setting
 from featscope.core.signs import label_index, share
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import ManifoldLaw
@@ -152,6 +153,17 @@ def run_manifold(spec: Manifold, folder: Folder) -> Json:
     }
 
 
+#: cells of the grid network along an axis, about
+CELLS_AN_AXIS = 15
+
+
+def size(spec: Manifold) -> Size:
+    """The grid network of the largest chart, met by every fresh point."""
+    cells = [CELLS_AN_AXIS ** min(k, 1000) for k in spec.intrinsic]
+    held = (max(cells) + max(spec.ambient) * max(spec.intrinsic)) * spec.test
+    return Size(held, len(spec.seeds) * sum(cells) * len(spec.ambient) * spec.test)
+
+
 EXPERIMENTS = (
     Experiment(
         name="manifold",
@@ -168,5 +180,6 @@ EXPERIMENTS = (
             Highlight("least_slack", "least certified margin on the balls"),
             Highlight("clean_test", "clean accuracy on fresh points", "share"),
         ),
+        size=size,
     ),
 )

@@ -22,6 +22,7 @@ from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, binary_step, fine_step, start_binary, start_fine
 from featscope.dynamics.cluster_observables import Watch
 from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.spec import Spec
 from featscope.laws.clusters import ClusterBatch, ClusterLaw, ClusterSetting, Draw
 from featscope.nets import multiclass, two_layer
@@ -125,6 +126,15 @@ class ClusterSpec(Spec):
             "raise d, lower n or set compact=false",
         )
         return self
+
+
+def training_size(spec: ClusterSpec) -> Size:
+    """The sample and the fresh points in d coordinates, or in those of the compact copy, met by all neurons."""
+    t, law = spec.training, spec.law
+    neurons = 2 * t.m + law.k * t.h
+    coordinates = t.n + law.k + neurons if t.compact else law.d
+    held = (t.n + spec.test_points + neurons) * coordinates
+    return Size(held, len(spec.seeds) * t.steps * t.n * coordinates * neurons)
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,20 @@ from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_step, start_binary
 from featscope.dynamics.cluster_observables import Watch, cosines, summarise_cosines
 from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.clusters import ClusterLaw
 from featscope.nets import two_layer
 from featscope.nets.two_layer import TwoLayer
-from featscope.papers.fa.clusters import BinaryCourse, ClusterSpec, Training, each_healthy, right
+from featscope.papers.fa.clusters import (
+    BinaryCourse,
+    ClusterSpec,
+    Training,
+    each_healthy,
+    right,
+    training_size,
+)
 from featscope.papers.fa.clusters_figures import QUICK
 
 
@@ -155,6 +163,14 @@ def _average(rows: Sequence[dict[str, float]]) -> Json:
     return {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
 
 
+def size(spec: AblationSpec) -> Size:
+    """The largest sample, and one training for each value of a sweep."""
+    largest = training_size(spec.replace(training=spec.training.replace(n=max(spec.points))))
+    others = len(spec.rates) + len(spec.inits) + len(spec.ratios) + len(spec.cosines)
+    share = (sum(spec.points) + others * spec.training.n) / max(spec.points)
+    return Size(largest.numbers, largest.work * share)
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-ablations",
@@ -167,6 +183,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         highlights=(
             Highlight("sweeps/*/*/mean", "mean cosine with features of the own class, sweep {} at {}"),
         ),
+        size=size,
         revision=2,
         columns={"training": SweptCourse, "table": SweptHeatMap},
     ),

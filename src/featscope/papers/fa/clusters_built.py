@@ -25,6 +25,7 @@ from featscope.dynamics.cluster_descent import (
     start_binary,
     start_fine,
 )
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.clusters import ClusterBatch, ClusterLaw
@@ -310,6 +311,18 @@ def _module(start: Descent, m: int) -> TwoLayerNet:
     return TwoLayerNet(TwoLayer(start.w, start.b, two_layer.output_weights(m)))
 
 
+def built_size(spec: BuiltSpec) -> Size:
+    """Fresh points and features, met by the network of every pair of biases."""
+    held = (spec.test_points + spec.law.k) * spec.law.d
+    return Size(held, len(spec.seeds) * held * spec.law.k * len(spec.biases) ** 2)
+
+
+def routes_size(spec: RoutesSpec) -> Size:
+    """Two networks by four routes on one sample."""
+    held, neurons = spec.training.n * spec.law.d, 2 * spec.training.m + spec.law.k * spec.training.h
+    return Size(held + neurons * spec.law.d, 4 * len(spec.seeds) * spec.training.steps * held * neurons)
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-built",
@@ -325,6 +338,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
             Highlight("decoupled/median", "median radius of the decoupled network"),
             Highlight("decoupled/over_root_d", "… over √d"),
         ),
+        size=built_size,
         revision=2,
         columns={
             "built": BuiltRow,
@@ -343,6 +357,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         run_routes,
         {"quick": "1 s", "cpu": "3 s", "paper": "30 s"},
         highlights=(Highlight("*", "largest relative difference, {}"),),
+        size=routes_size,
         revision=2,
         columns={"routes": Routes},
     ),

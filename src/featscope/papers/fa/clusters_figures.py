@@ -22,12 +22,13 @@ from featscope.core.settings import RadiusList, setting
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_observables import cosines, summarise_cosines
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.clusters import ClusterBatch
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import in_span, span
-from featscope.papers.fa.clusters import COURSES, ClusterSpec, Trained, each_healthy, train
+from featscope.papers.fa.clusters import COURSES, ClusterSpec, Trained, each_healthy, train, training_size
 from featscope.papers.fa.sphere_gap import sphere_gap
 
 QUICK: Overrides = {"d": 300, "n": 200, "learning_rate": 0.01, "seeds": [0], "test_points": 60}
@@ -298,6 +299,19 @@ def _facts(exact: Radii, found: dict[str, Tensor], clean: tuple[float, float]) -
     }
 
 
+def fig2_size(spec: Fig2Spec) -> Size:
+    """The training of both networks, and the fresh points."""
+    return training_size(spec)
+
+
+def fig3_size(spec: Fig3Spec) -> Size:
+    """The training, and the attacks on fresh points."""
+    trained = training_size(spec)
+    looks = spec.test_points * spec.attack_steps * spec.restarts * spec.rounds
+    neurons = 2 * spec.training.m + spec.law.k * spec.training.h
+    return Size(trained.numbers, trained.work + len(spec.seeds) * looks * spec.law.d * neurons)
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-fig2",
@@ -322,6 +336,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
             ),
             Highlight("fine/clean_test", "clean accuracy on fresh points, k classes", "share"),
         ),
+        size=fig2_size,
         revision=2,
         columns={**COURSES, "table": HeatMaps},
     ),
@@ -343,6 +358,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
                 "by_seed/*/median_readout", "median attacked ℓ2 radius of the k-class network, seed {}"
             ),
         ),
+        size=fig3_size,
         revision=2,
         columns={**COURSES, "radii": PointRadii, "curve": Curve, "by_seed": Fig3BySeed},
     ),

@@ -22,6 +22,7 @@ from featscope.dynamics.cluster_descent import (
     start_binary,
     start_fine,
 )
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.cluster_properties import cross_bound, failure_bound, properties
@@ -194,6 +195,14 @@ def _count(rows: list[Json]) -> Json:
     }
 
 
+def size(spec: PropertiesSpec) -> Size:
+    """One training set at a time, and the products of its points."""
+    t, law = spec.training, spec.law
+    coordinates = t.n + law.k * (1 + t.h) + 2 * t.m if t.compact else law.d
+    held = t.n * (coordinates + t.n)
+    return Size(held, len(spec.seeds) * spec.draws * held * (t.n if spec.data else t.m))
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-properties",
@@ -204,6 +213,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         run_properties,
         {"quick": "2 s", "cpu": "20 s", "paper": "1 min"},
         highlights=(Highlight("properties/*/failures", "draws that miss {}"),),
+        size=size,
         revision=2,
         columns={"draws": Draws, "stated": Stated},
     ),

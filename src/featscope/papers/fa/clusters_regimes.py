@@ -29,6 +29,7 @@ from featscope.dynamics.cluster_flow import Field as FlowField
 from featscope.dynamics.cluster_flow import Flow, begin, finished, flow_step
 from featscope.dynamics.cluster_observables import Watch
 from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.cluster_properties import proof_epsilon
@@ -276,6 +277,12 @@ def _measured(spec: RegimeSpec, done: Trained, calls: int, calls_fine: int) -> d
     }
 
 
+def size(spec: RegimeSpec) -> Size:
+    """The compact copy of n = k^7 points: n coordinates each."""
+    points = spec.sizes[int(spec.large)] ** 7
+    return Size(points * points, len(spec.seeds) * points * points / spec.tolerance)
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-assumption",
@@ -296,6 +303,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
                 "by_seed/*/readout_over_root_d", "median radius of the k-class network over √d, seed {}"
             ),
         ),
+        size=size,
         revision=2,
         columns={
             "start": FirstSteps,

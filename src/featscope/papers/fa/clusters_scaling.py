@@ -16,6 +16,7 @@ from featscope.core.columns import Columns, column
 from featscope.core.settings import Sizes, setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.clusters import ClusterLaw
@@ -235,6 +236,15 @@ def _settle(
     return {"value": at} | {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
 
 
+def size(spec: ScalingSpec) -> Size:
+    """Compact copies: a coordinate for every point and neuron, whatever d is."""
+    points = max(*spec.points, spec.base_points)
+    coordinates = points + 20 * max(spec.clusters)
+    trainings = len(spec.dimensions) + len(spec.points) + len(spec.clusters) + len(spec.talk_dimensions)
+    held = (points + spec.test_points) * coordinates
+    return Size(held, len(spec.seeds) * trainings * spec.talk_steps * held * max(spec.clusters))
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-scaling",
@@ -248,6 +258,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
             Highlight("d/*/lambda_ratio", "largest λ over smallest, d = {}"),
             Highlight("d/*/deviation", "√d‖w − λΣμ/‖μ‖²‖, d = {}"),
         ),
+        size=size,
         revision=2,
         columns={"setting": Swept},
     ),

@@ -35,6 +35,7 @@ from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, fine_step, start_fine
 from featscope.dynamics.cluster_observables import cosines, summarise_cosines
 from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_training import data_hashes
 from featscope.experiments.spec import Experiment, Overrides, Spec
@@ -476,6 +477,22 @@ def run(spec: ImageEmbeddings, folder: Folder) -> Json:
     }
 
 
+#: coordinates of an embedding, and numbers that an image leaves in the encoder, about
+EMBEDDED, IN_ENCODER = 1280, 10_000_000
+
+
+def size(spec: ImageEmbeddings) -> Size:
+    """The embeddings of a seed, the images of a batch in the encoder, and the heads."""
+    images, heads = spec.train + spec.test, spec.heads
+    steps = heads.steps + heads.long_steps
+    attacks = spec.radius.points * spec.radius.steps * spec.radius.restarts * spec.radius.rounds
+    head = EMBEDDED * heads.neurons
+    return Size(
+        images * EMBEDDED + IN_ENCODER,
+        len(spec.seeds) * (images * IN_ENCODER + (spec.train * steps + attacks) * head),
+    )
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-embeddings",
@@ -490,6 +507,7 @@ EXPERIMENTS = (
             "paper": "not measured; needs CLIP's weights in the data folder",
         },
         highlights=(Highlight("radii/*/*", "median ℓ2 radius, {} embeddings, {}"),),
+        size=size,
         revision=2,
         columns={"head": HeadPath, "table": HeatMap, "correlation": Figure10, "radii": HeadRadii},
         needs_data=("cifar10", "efficientnet-lite0"),

@@ -36,6 +36,7 @@ from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_network import (
     CIFAR_NET,
@@ -44,7 +45,7 @@ from featscope.experiments.image_network import (
     networks_needed,
     trained,
 )
-from featscope.experiments.image_training import data_hashes
+from featscope.experiments.image_training import activations, data_hashes, training_size
 from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.datasets import ImageBatch, load
 from featscope.images.groupings import Grouping, grouping
@@ -532,6 +533,16 @@ def run(spec: ImageFineLabels, folder: Folder) -> Json:
 
 
 COLUMNS = {"curve": Curve, "points": Point, "check": Check}
+
+
+def size(spec: ImageFineLabels) -> Size:
+    """The largest of the networks, and the attacks at every radius."""
+    tasks = [getattr(spec, name) for name in spec.datasets]
+    held = max(training_size(task.network).numbers for task in tasks)
+    looks = sum(activations(task.network.net) * len(task.radii) for task in tasks)
+    return Size(held, len(spec.seeds) * spec.images * spec.steps * looks)
+
+
 EXPERIMENT = Experiment(
     name="image-fine-labels",
     paper="fa",
@@ -548,6 +559,7 @@ EXPERIMENT = Experiment(
         Highlight("datasets/*/area/*", "area between the 10-class and the 2-class curve, {}, {}"),
         Highlight("datasets/*/clean/*", "clean accuracy, {}, {} by seed", "share"),
     ),
+    size=size,
     revision=3,
     columns=COLUMNS,
     needs_data=("mnist", "cifar10"),
