@@ -17,7 +17,7 @@ from pydantic import BaseModel, field_validator
 from pydantic.fields import FieldInfo
 
 from featscope.core.columns import Columns
-from featscope.core.errors import BadInput, require, unknown
+from featscope.core.errors import BadInput, known_as, require, unknown
 from featscope.core.frozen import Value, other_types, plain, registered
 from featscope.core.settings import letter_of, setting
 from featscope.core.store import Folder, Json, canonical
@@ -271,8 +271,7 @@ def _each_once(model: type[BaseModel], overrides: Overrides) -> dict[str, Any]:
 
 def resolve(experiment: Experiment[T], profile: str, overrides: Overrides | None = None) -> T:
     """Return the experiment's spec for a profile with overrides applied (dotted keys reach into parts)."""
-    if profile not in PROFILES:
-        raise unknown("profile", profile, PROFILES)
+    profile = known_as("profile", profile, PROFILES)
     model = experiment.spec
     tree: dict[str, Any] = json.loads(model().model_dump_json())
     for source in (model.profiles.get(profile, {}), overrides or {}):

@@ -18,7 +18,7 @@ from pydantic import model_validator
 from torch import Tensor
 
 from featscope.core.conditions import Condition, above, below
-from featscope.core.errors import BadInput, require
+from featscope.core.errors import BadInput, require, require_whole
 from featscope.core.frozen import Value
 from featscope.core.rules import CONSTANT
 from featscope.core.settings import setting
@@ -178,6 +178,7 @@ class ClusterLaw(Value):
     ) -> ClusterBatch:
         """Draw n points; with ``coordinates`` of a compact copy they are fresh points as the copy sees
         them."""
+        require_whole("n", n, 1)
         rng = rng or stream(seed, "data")
         cluster = self._clusters(n, rng)
         return self._place(torch.randn(n, coordinates or self.d, generator=rng, dtype=dtype), cluster)

@@ -17,7 +17,7 @@ from pydantic import field_validator, model_validator
 from torch import Tensor
 
 from featscope.core.conditions import Condition, above, below
-from featscope.core.errors import require, require_at_least
+from featscope.core.errors import require, require_at_least, require_whole
 from featscope.core.frozen import Value
 from featscope.core.rules import CONSTANT, MUCH
 from featscope.core.settings import setting
@@ -165,7 +165,7 @@ class PatchLaw(Value):
     def sample(self, n: int, rng: torch.Generator | None = None, seed: int = 0) -> PatchBatch:
         """Draw n points (Def. 2.2)."""
         rng = rng or stream(seed, "data")
-        require(n >= 1, "a sample needs at least one point", f"n={n}", "raise n")
+        require_whole("n", n, 1)
         y, robust, amplitude = self._latents(n, rng)
         x = self.signal(y, robust, amplitude)
         if self.sigma_n > 0:
@@ -211,6 +211,8 @@ class PatchLaw(Value):
     def check(self, setting: PatchSetting) -> list[Condition]:
         """Hold the law to Assumption 2.3, to the choices of B.3 and, given a sample, to 2ε-separation on
         it."""
+        given = isinstance(setting, PatchSetting)
+        require(given, "the law is checked at a setting", repr(setting), "give a PatchSetting")
         alpha_low = min(self.of_class("alpha", j).infimum for j in range(self.k))
         found = [
             above("A2.3 strong", "α_p ≫ β_p': inf α ÷ sup β", alpha_low / self.beta_supremum, MUCH),

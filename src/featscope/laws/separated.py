@@ -19,7 +19,7 @@ from torch import Tensor
 
 from featscope.core.balls import ball
 from featscope.core.conditions import Condition, above, below
-from featscope.core.errors import require
+from featscope.core.errors import require, require_whole
 from featscope.core.frozen import Value
 from featscope.core.settings import setting
 from featscope.core.streams import stream
@@ -92,7 +92,7 @@ class PackingLaw(Value):
     def sample(self, n: int, rng: torch.Generator | None = None, seed: int = 0) -> Labelled:
         """Draw n points uniformly from the support."""
         rng = rng or stream(seed, "data")
-        require(n >= 1, "a sample needs at least one point", f"n={n}", "raise n")
+        require_whole("n", n, 1)
         return self.place(torch.randint(0, self.levels, (n, self.D - 1), generator=rng))
 
     def support(self) -> Labelled:

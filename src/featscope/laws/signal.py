@@ -16,7 +16,7 @@ from pydantic import model_validator
 from torch import Tensor
 
 from featscope.core.conditions import Condition, below
-from featscope.core.errors import require
+from featscope.core.errors import require, require_whole
 from featscope.core.frozen import Value
 from featscope.core.rules import MUCH
 from featscope.core.settings import setting
@@ -121,7 +121,7 @@ class SignalLaw(Value):
         return (1 - self.residual) * self.strength
 
     def _labels(self, n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        require(n >= 1, "a sample needs at least one point", f"n={n}", "raise n")
+        require_whole("n", n, 1)
         y = 2.0 * torch.randint(0, 2, (n,), generator=rng, dtype=torch.float64) - 1
         return y, torch.randint(0, self.patches, (n,), generator=rng)
 
@@ -192,6 +192,8 @@ class SignalLaw(Value):
     def check(self, setting: SignalSetting) -> list[Condition]:
         """The assumptions of Theorem 4.1 at this setting, those of the proof that the statement leaves out
         included."""
+        given = isinstance(setting, SignalSetting)
+        require(given, "the law is checked at a setting", repr(setting), "give a SignalSetting")
         n, init_scale, learning_rate, tradeoff = setting
         alpha = self.strength
         stars = self.critical_samples(init_scale)
