@@ -19,7 +19,7 @@ from featscope.core.streams import stream
 from featscope.laws.clusters import ClusterLaw
 from featscope.nets import multiclass
 from featscope.nets.multiclass import MultiClass
-from featscope.nets.two_layer import TwoLayer, averaging, decoupled, forward, output_weights, scaled
+from featscope.nets.two_layer import TwoLayer, averaging, decoupled, forward, output_weights
 from featscope.papers.fa.certificates import verify
 
 
@@ -120,7 +120,9 @@ def test_radii_turn_with_rotations_and_scale_with_the_input() -> None:
     base = exact_radii(net, x, y).lower
     turn = torch.linalg.qr(_random((9, 9), 3))[0]
     assert torch.allclose(exact_radii(net._replace(w=net.w @ turn), x @ turn, y).lower, base, rtol=1e-7)
-    assert torch.allclose(exact_radii(scaled(net, 1e-6), x, y).lower, base, rtol=1e-7)
+    assert torch.allclose(
+        exact_radii(TwoLayer(net.w * 1e-6, net.b * 1e-6, net.a), x, y).lower, base, rtol=1e-7
+    )
     assert torch.allclose(exact_radii(net._replace(w=net.w / 1e4), x * 1e4, y).lower, base * 1e4, rtol=1e-7)
 
 

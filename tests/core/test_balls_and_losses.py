@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from featscope.core.balls import Ball, ball
-from featscope.core.conditions import above, below, unmet
+from featscope.core.conditions import asks_at_least, asks_at_most, unmet
 from featscope.core.errors import BadInput, nearest, require_at_least, require_positive
 from featscope.core.frozen import Value
 from featscope.core.linearise import linearise
@@ -227,17 +227,19 @@ def test_bounds_of_numbers_are_met_exactly():
 
 
 def test_conditions_include_their_bound():
-    assert [above("a", "", v, 2.0).met for v in (1.9, 2.0, 2.1)] == [False, True, True]
-    assert [below("a", "", v, 2.0).met for v in (1.9, 2.0, 2.1)] == [True, True, False]
-    assert unmet([above("a", "x ≥ y", 1.0, 2.0), below("b", "x ≤ y", 1.0, 2.0)]) == ["x ≥ y: 1 against 2"]
-    assert below("b", "x ≤ y", 1.0, 2.0).as_json() == {
+    assert [asks_at_least("a", "", v, 2.0).met for v in (1.9, 2.0, 2.1)] == [False, True, True]
+    assert [asks_at_most("a", "", v, 2.0).met for v in (1.9, 2.0, 2.1)] == [True, True, False]
+    assert unmet([asks_at_least("a", "x ≥ y", 1.0, 2.0), asks_at_most("b", "x ≤ y", 1.0, 2.0)]) == [
+        "x ≥ y: 1 against 2"
+    ]
+    assert asks_at_most("b", "x ≤ y", 1.0, 2.0).as_json() == {
         "name": "b",
         "text": "x ≤ y",
         "value": 1.0,
         "bound": 2.0,
         "met": True,
     }
-    assert not above("a", "", math.nan, 2.0).met
+    assert not asks_at_least("a", "", math.nan, 2.0).met
 
 
 def test_the_words_of_asymptotics_have_the_values_that_the_docs_state():

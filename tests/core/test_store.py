@@ -8,10 +8,14 @@ from typing import ClassVar
 import pytest
 import torch
 
+from featscope.core import files
 from featscope.core import store as stores
 from featscope.core.errors import BadInput, FeatscopeError
+from featscope.core.files import digest
+from featscope.core.progress import Silent
 from featscope.core.settings import setting
-from featscope.core.store import Folder, Silent, Store, StoredRun, digest, find_stored
+from featscope.core.store import Folder, Store
+from featscope.core.stored import StoredRun, find_stored
 from featscope.experiments import spec as specs
 from featscope.experiments.runner import run
 from featscope.experiments.spec import Experiment, Request, Spec
@@ -108,7 +112,7 @@ def test_a_crash_while_saving_keeps_the_previous_save(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(stores, "to_safetensors", full)
+    monkeypatch.setattr(files, "to_safetensors", full)
     with pytest.raises(OSError, match="full"):
         part.save(2, False, [{"a": 1}, {"a": 2}], {"t": torch.zeros(2)})
     monkeypatch.undo()

@@ -108,12 +108,12 @@ def _line(run: Run) -> dict[str, Any]:
 
 def _changed(run: Run) -> dict[str, Any]:
     """The settings in which a run differs from the profile that is nearest to it."""
-    from featscope.core.frozen import plain
+    from featscope.core.frozen import json_form
     from featscope.experiments.registry import experiment
     from featscope.experiments.spec import PROFILES, resolve
 
     plan, mine = experiment(run.experiment), _flat(run.identity["spec"])
-    usual = [_flat(plain(resolve(plan, profile))) for profile in PROFILES]
+    usual = [_flat(json_form(resolve(plan, profile))) for profile in PROFILES]
     differences = [{key: value for key, value in mine.items() if other.get(key) != value} for other in usual]
     return min(differences, key=len)
 
@@ -143,9 +143,8 @@ def show_(name: RunArgument, folder: OutOption = Path("runs"), as_json: JsonOpti
     for meaning, value in key_numbers(plan.highlights, run.summary):
         tell(f"  {meaning}: {value}")
     made = run.manifest
-    tell(
-        f"  {made['wall_seconds']} s, Python {made.get('python', '?')}, torch {made.get('packages', {}).get('torch', '?')}"
-    )
+    torch = made.get("packages", {}).get("torch", "?")
+    tell(f"  {made['wall_seconds']} s, Python {made.get('python', '?')}, torch {torch}")
     tell(f"  {run.rows.height} rows, {len(run.tensors)} tensors in {run.path}")
 
 

@@ -37,9 +37,7 @@ def show(
         tell(f"  {profile:<6} {told}")
     if plan.needs_data:
         tell(f"  data   featscope data fetch {' '.join(plan.needs_data)}")
-    tell(
-        f"  change featscope run {plan.name} --set KEY=VALUE; a letter works as a key where it is one setting's"
-    )
+    tell(f"  change featscope run {plan.name} --set KEY=VALUE; letters work as keys where they are clear")
     for row in settings:
         _print_setting(row)
 

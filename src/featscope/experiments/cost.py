@@ -26,8 +26,8 @@ LONGEST = 30 * 86400.0
 
 @dataclass(frozen=True)
 class Size:
-    """How many numbers an experiment holds at a time, how many products it forms in all, and how many a second
-    at least when they are many: small runs spend their time otherwise."""
+    """How many numbers an experiment holds at a time, how many products it forms in all, and how many of them
+    in a second at least where they are many: small runs spend their time otherwise."""
 
     numbers: float
     work: float

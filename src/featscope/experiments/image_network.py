@@ -14,8 +14,10 @@ from typing import Any, ClassVar
 
 from featscope.core.columns import Columns, column
 from featscope.core.errors import require
+from featscope.core.files import digest
 from featscope.core.settings import setting
-from featscope.core.store import Folder, Json, Rows, StoredRun, digest
+from featscope.core.store import Folder, Json, Rows
+from featscope.core.stored import StoredRun
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trained, TrainingSpec, place
 from featscope.dynamics.schedules import Ramp, Schedule

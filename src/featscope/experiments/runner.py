@@ -23,11 +23,13 @@ from typing import Any
 import torch
 
 from featscope.core.errors import BadInput, FeatscopeError
+from featscope.core.files import Damaged
 from featscope.core.locks import Busy
-from featscope.core.store import Damaged, Folder, Progress, Silent, Store
+from featscope.core.progress import Progress, Silent
+from featscope.core.store import Folder, Store
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run
-from featscope.experiments.spec import Request, radii
+from featscope.experiments.spec import Request, written_radii
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def _found_or_made(
 def _make(request: Request, folder: Folder, children: Mapping[str, Run]) -> Run:
     facts = {
         "seeds": list(request.spec.seeds),
-        "radii": radii(request.identity["spec"]),
+        "radii": written_radii(request.identity["spec"]),
         "needs": {label: child.path.name for label, child in children.items()},
     }
     try:
@@ -187,8 +189,8 @@ def run_all(
     jobs: int = 1,
     on_run: Callable[[Run], None] | None = None,
 ) -> None:
-    """Make the runs of all requests that are not in the store, ``jobs`` at a time; ``on_run`` is told of those
-    that were made."""
+    """Make the runs of all requests that are not in the store, ``jobs`` at a time; ``on_run`` is told of
+    those that were made."""
     work = _Work(ordered(requests, store), store, progress or Silent(), on_run or (lambda _: None))
     jobs = min(jobs, len(work.waiting))
     if jobs <= 1:

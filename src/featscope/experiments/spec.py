@@ -18,18 +18,18 @@ from pydantic.fields import FieldInfo
 
 from featscope.core.columns import Columns
 from featscope.core.errors import BadInput, known_as, require, unknown
-from featscope.core.frozen import Value, other_types, plain, registered
+from featscope.core.files import canonical
+from featscope.core.frozen import Value, json_form, other_types, registered
 from featscope.core.settings import letter_of, setting
-from featscope.core.store import Folder, Json, canonical
+from featscope.core.store import Folder, Json
 from featscope.experiments.cost import Size, require_affordable
 from featscope.experiments.highlights import Highlight
 
-Profile = Literal["quick", "cpu", "paper"]
 PROFILES: tuple[str, ...] = ("quick", "cpu", "paper")
 Overrides = Mapping[str, Any]
 
 
-class Settled(Protocol):
+class HasSettings(Protocol):
     """What has settings: a finished run."""
 
     @property
@@ -58,7 +58,7 @@ class Spec(Value):
         return seeds
 
     @classmethod
-    def of(cls, run: Settled) -> Self:
+    def of(cls, run: HasSettings) -> Self:
         """The settings of a run of this experiment, with their type."""
         found = run.settings
         require(
@@ -120,6 +120,14 @@ def refuse_unused(spec: Spec, reason: str, *keys: str) -> None:
         require(given == usual, f"{key} has no effect here", f"{key}={given}", reason)
 
 
+def require_one_seed(spec: Spec, instead: str) -> int:
+    """The only seed of an experiment that draws once; several are refused rather than left unused."""
+    require(
+        len(spec.seeds) == 1, "this experiment draws once, by one seed", f"seeds={list(spec.seeds)}", instead
+    )
+    return spec.seeds[0]
+
+
 def _nested(annotation: Any) -> type[BaseModel] | None:
     """The model inside an annotation such as `Net` or `Net | None`, if there is one."""
     for option in (annotation, *typing.get_args(annotation)):
@@ -146,7 +154,7 @@ def _leaves(model: type[BaseModel], prefix: str) -> Mapping[str, FieldInfo]:
 
 def value_at(spec: Spec, key: str) -> Any:
     """The value of a dotted key as JSON holds it; None where a part above it is of another form."""
-    value: Any = plain(spec)
+    value: Any = json_form(spec)
     for level in key.split("."):
         value = value.get(level) if isinstance(value, dict) else None
     return value
@@ -284,7 +292,7 @@ def identity(experiment: Experiment[Any], spec: Spec) -> Json:
     """What identifies a run: the experiment, its revision, the resolved spec, and the names of parts that are
     not of the declared type."""
     types = other_types(spec, experiment.spec)
-    who: Json = {"experiment": experiment.name, "revision": experiment.revision, "spec": plain(spec)}
+    who: Json = {"experiment": experiment.name, "revision": experiment.revision, "spec": json_form(spec)}
     return {**who, "types": types} if types else who
 
 
@@ -339,12 +347,12 @@ def restore(experiment: Experiment[T], identity: Json) -> T:
     return cast(T, model(**body))
 
 
-def radii(body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def written_radii(body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """All radii of a spec, written out exactly (as the shortest text that reads back to the same number)."""
     found: dict[str, str] = {}
     for key, value in body.items():
         if isinstance(value, Mapping):
-            found.update(radii(value, f"{prefix}{key}."))
+            found.update(written_radii(value, f"{prefix}{key}."))
         elif key in {"eps", "radius", "delta", "radii"}:
             found[prefix + key] = repr(value)
     return found

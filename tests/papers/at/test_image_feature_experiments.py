@@ -209,7 +209,7 @@ def _verdicts(run: Run) -> dict[str, Verdict]:
         f"{c.id} {r.name}": r.judge({"run": run, "tested": run}).verdict
         for c in CLAIMS
         for r in c.readings
-        if r.needs["run"] == images.FEATURES
+        if r.needs["run"] == images.IMAGE_FEATURES
     }
 
 

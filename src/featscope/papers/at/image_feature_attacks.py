@@ -28,8 +28,6 @@ from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import TrainingSpec
-from featscope.experiments.cost import Size
-from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_network import (
     ADVERSARIAL,
     CIFAR_ADVERSARIAL,
@@ -40,15 +38,16 @@ from featscope.experiments.image_network import (
     both,
     both_needed,
 )
-from featscope.experiments.image_training import Epochs, activations, data_hashes, training_size
+from featscope.experiments.image_training import Epochs, data_hashes
 from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.datasets import load
 from featscope.nets.classifier import REPRESENTATION, ImageClassifier, Representation
 from featscope.nets.fold import fold
+from featscope.papers.at.image_features import METHODS
+from featscope.papers.at.overview import FEATURE_ATTACKS_HIGHLIGHTS, feature_attacks_size
 from featscope.papers.at.printed import TABLE_2, TABLE_2_PAIRS
 
 DatasetName = Literal["mnist", "cifar10"]
-METHODS = ("standard", "adversarial")
 #: the attack, and the training of the network whose features it uses
 ATTACKS = {"NRF": "standard", "RF": "adversarial"}
 SEARCHED = (*ATTACKS, "noise")
@@ -382,14 +381,6 @@ def run(spec: ImageFeatureAttacks, folder: Folder) -> Json:
     }
 
 
-def size(spec: ImageFeatureAttacks) -> Size:
-    """The largest of the networks, and the attacks on every pair."""
-    networks = [getattr(spec, name).network for name in spec.datasets]
-    held = max(training_size(network).numbers for network in networks)
-    looks = len(spec.pairs) * spec.images * spec.steps * len(spec.seeds)
-    return Size(held, looks * sum(activations(network.net) for network in networks))
-
-
 EXPERIMENTS = (
     Experiment(
         name="image-feature-attacks",
@@ -403,8 +394,8 @@ EXPERIMENTS = (
             "cpu": "3 min, and 25 min for networks that other experiments share",
             "paper": "not measured; a GPU job",
         },
-        highlights=(Highlight("datasets/*/accuracy/*/*", "{}, {} training, {} by seed", "share"),),
-        size=size,
+        highlights=FEATURE_ATTACKS_HIGHLIGHTS,
+        size=feature_attacks_size,
         revision=3,
         columns={"rates": Rates, "learned": Learned},
         needs_data=("mnist", "cifar10"),

@@ -10,86 +10,35 @@ adversarial.learning_rate=0.1 --set adversarial.steps=1000`, which is also the `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from featscope.attacks.evaluate import evaluate
-from featscope.attacks.patch_certificate import certified, certify
+from featscope.attacks.patch_certificate import certify, is_certified
 from featscope.attacks.patch_model_free import model_free
-from featscope.attacks.patch_training_attack import Clip, Directions, PatchTrainingAttack, right_at_both
+from featscope.attacks.patch_training_attack import Directions, PatchTrainingAttack, right_at_both
 from featscope.attacks.pgd import ONE_STEP, PGD, Attack
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
-from featscope.core.frozen import Value
 from featscope.core.losses import margin
-from featscope.core.settings import RadiusList, setting
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Perturb, Weights, training_step
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
-from featscope.experiments.cost import Size
-from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.laws.separation import conflict
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 from featscope.papers.at import printed
 from featscope.papers.at.fig3_columns import DYNAMICS, MATCHING, RADII, ROBUST_OVER, Dynamics, Matching, Radii
+from featscope.papers.at.fig3_settings import AdversarialTraining, Measurement, Training
 from featscope.papers.at.fig3_summary import summarise
-
-Arm = Literal["standard", "adversarial"]
-ARMS: tuple[Arm, ...] = ("standard", "adversarial")
-
-
-class Training(Value):
-    """Gradient descent: learning rate η, steps T, full batch unless a size is given."""
-
-    learning_rate: float = setting(
-        printed.FIGURE_3_LEARNING_RATE, "step size of gradient descent", letter="η", gt=0
-    )
-    steps: int = setting(printed.FIGURE_3_STEPS, "steps of gradient descent", letter="T", ge=1)
-    batch_size: int | None = setting(None, "points of a step; all if not given", ge=1)
-
-
-class AdversarialTraining(Training, registered="patch-adversarial-training"):
-    """The same at perturbed points: one ascent step of size η̃ with a clip, or PGD with ``attack_steps`` >
-    1."""
-
-    learning_rate: float = setting(1.0, "step size of gradient descent", letter="η", gt=0)
-    steps: int = setting(1500, "steps of gradient descent", letter="T", ge=1)
-    clip: Clip = setting(
-        "patch", "how a perturbation is brought back to the ball: by coordinate, by patch, or by coefficient"
-    )
-    step_size: float = setting(
-        printed.FIGURE_3_ATTACK_STEP_SIZE, "step size of the training attack", letter="η̃", gt=0
-    )
-    objective: Literal["own-logit", "margin", "cross-entropy"] = setting(
-        "own-logit", "what the training attack raises: −F_y, the margin, or the cross-entropy"
-    )
-    attack_steps: int = setting(1, "ascent steps of the training attack; 1 is the paper's", ge=1)
-
-    @property
-    def leaves_one_step_alone(self) -> bool:
-        """Whether clip and step_size, which PGD does not use, are those of the default."""
-        return (self.clip, self.step_size) == ("patch", printed.FIGURE_3_ATTACK_STEP_SIZE)
-
-
-class Evaluation(Value):
-    """How robustness is measured: PGD steps and restarts, and the radii of the curves."""
-
-    steps: int = setting(20, "steps of the PGD that measures robust accuracy", ge=1)
-    restarts: int = setting(1, "random starts of that PGD", ge=1)
-    points: int = setting(100, "test points attacked along training", ge=1)
-    every: int = setting(100, "training steps between two evaluations under attack", ge=1)
-    radii: RadiusList = setting(
-        (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8),
-        "radii of the curves after training; none: no curves",
-        min_length=0,
-    )
-    curve_points: int = setting(60, "test points of the curves over radii", ge=1)
+from featscope.papers.at.overview import FIG3_HIGHLIGHTS, fig3_size
+from featscope.papers.at.patch_columns import ARMS, Arm
 
 
 class PatchFig3(Spec):
@@ -132,7 +81,7 @@ class PatchFig3(Spec):
     arms: tuple[Arm, ...] = setting(ARMS, "which trainings are made")
     standard: Training = setting(Training(), "gradient descent on clean points")
     adversarial: AdversarialTraining = setting(AdversarialTraining(), "gradient descent on perturbed points")
-    evaluation: Evaluation = setting(Evaluation(), "how robustness is measured")
+    evaluation: Measurement = setting(Measurement(), "how robustness is measured")
     every: int = setting(20, "steps between two recorded rows", ge=1)
 
     def model_post_init(self, context: object) -> None:
@@ -246,7 +195,7 @@ def observe(
 
     def look(state: Weights, t: int) -> Mapping[str, Tensor | float]:
         net = spec.net.net(state.w)
-        u, v = seen.correlations(state.w, law)
+        u, v = seen.feature_correlations(state.w, law)
         rest = seen.orthogonal_part(state.w, law)
         fit = seen.fit(net, data.train.x, data.train.y)
         row: dict[str, Tensor | float] = {
@@ -269,13 +218,13 @@ def observe(
             row[Dynamics.noise_update_rest] = seen.noise_update_rest(net, law, data.train)
             spread = seen.own_outputs(net, data.train.x, data.train.y)
             row |= {Dynamics.F_max: spread.largest, Dynamics.F_ratio: spread.ratio}
-            row |= robustness(spec, data, net, attack)
+            row |= robust_accuracies(spec, data, net, attack)
         return row
 
     return look
 
 
-def robustness(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> dict[str, Tensor]:
+def robust_accuracies(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> dict[str, Tensor]:
     """Accuracy under the training attack (test and train), the model-free Δ, and every threat's attacks, each
     (runs)."""
     n = spec.evaluation.points
@@ -332,8 +281,8 @@ def bracket(spec: PatchFig3, net: PatchNet, batch: PatchBatch, threat: Threat, s
     row: dict[str, float] = {
         Radii.eps: threat.eps,
         Radii.upper: found.accuracy,
-        Radii.lower: float(certified(bounds.linear, outputs).double().mean()),
-        Radii.lower_interval: float(certified(bounds.interval, outputs).double().mean()),
+        Radii.lower: float(is_certified(bounds.linear, outputs).double().mean()),
+        Radii.lower_interval: float(is_certified(bounds.interval, outputs).double().mean()),
     }
     if threat.eps == spec.eps:
         naive = [PGD("cross-entropy", steps=spec.evaluation.steps)]
@@ -390,7 +339,11 @@ def record_law(spec: PatchFig3, folder: Folder, batch: PatchBatch) -> Json:
     folder.conditions(spec.law.check(PatchSetting(spec.eps, batch, norm=spec.norm)))
     found = conflict(batch.x, batch.y, spec.norm, spec.eps)
     row: Json = {Matching.upper: found.bound, Matching.intersecting_pairs: found.share}
-    folder.add(MATCHING, [row], {"x": batch.x, "y": batch.y, "left": found.left, "right": found.right})
+    folder.add(
+        MATCHING,
+        [{Matching.seed: spec.seeds[0], **row}],
+        {"x": batch.x, "y": batch.y, "left": found.left, "right": found.right},
+    )
     return row
 
 
@@ -405,17 +358,6 @@ def run(spec: PatchFig3, folder: Folder) -> Json:
     return summary
 
 
-def size(spec: PatchFig3) -> Size:
-    """Samples and weights of every seed; each step meets every point with every neuron."""
-    law, runs = spec.law, len(spec.seeds) * len(spec.arms)
-    points = (spec.train_size + spec.test_size) * law.patches * law.d
-    weights = law.k * spec.net.width * law.d
-    steps = spec.standard.steps + spec.adversarial.steps * (1 + spec.adversarial.attack_steps)
-    looks = steps / spec.evaluation.every * spec.evaluation.steps * spec.evaluation.restarts
-    products = spec.train_size * steps + spec.evaluation.points * looks
-    return Size(runs * (points + 3 * weights), runs * products * law.patches * weights)
-
-
 EXPERIMENTS = (
     Experiment(
         name="patch-fig3",
@@ -425,32 +367,9 @@ EXPERIMENTS = (
         spec=PatchFig3,
         run=run,
         takes={"quick": "10 s", "cpu": "3 min", "paper": "6 min"},
-        highlights=(
-            Highlight("standard/clean_test", "clean accuracy on fresh points, standard training", "share"),
-            Highlight("standard/u", "max ⟨w, u⟩ of each class, robust feature, standard training"),
-            Highlight("standard/v", "max ⟨w, v⟩ of each class, non-robust feature, standard training"),
-            Highlight(
-                "standard/robust_test/*/upper",
-                "robust accuracy at most, standard training, threat {}",
-                "share",
-            ),
-            Highlight(
-                "adversarial/clean_test", "clean accuracy on fresh points, adversarial training", "share"
-            ),
-            Highlight("adversarial/u", "max ⟨w, u⟩ of each class, robust feature, adversarial training"),
-            Highlight("adversarial/v", "max ⟨w, v⟩ of each class, non-robust feature, adversarial training"),
-            Highlight(
-                "adversarial/robust_test/*/upper",
-                "robust accuracy at most, adversarial training, threat {}",
-                "share",
-            ),
-            Highlight("adversarial/phase_switch", "step at which the robust feature takes over"),
-            Highlight(
-                "any_classifier/upper", "robust accuracy of any classifier at most, full ball", "share"
-            ),
-        ),
-        size=size,
-        revision=2,
+        highlights=FIG3_HIGHLIGHTS,
+        size=fig3_size,
+        revision=3,
         columns={DYNAMICS: Dynamics, RADII: Radii, MATCHING: Matching},
     ),
 )

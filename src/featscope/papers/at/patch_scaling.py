@@ -28,19 +28,18 @@ from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.patch_observables import cross_correlations, own_correlations
 from featscope.dynamics.trajectory import Labels, Step, trajectory
-from featscope.experiments.cost import Size
-from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at import printed
-from featscope.papers.at.patch_columns import Trained
+from featscope.papers.at.overview import SCALING_HIGHLIGHTS, scaling_size
+from featscope.papers.at.patch_columns import Trajectory
 from featscope.papers.at.sweeps import enough_dimensions
 
 CURVES, EVENTS, INITIAL, POWER = "curves", "events", "initial", "power"
 
 
-class Curves(Trained):
+class Curves(Trajectory):
     """One row for each arm, dimension, seed and recorded step."""
 
     arm = column("standard, or the reading of the clip")
@@ -86,7 +85,7 @@ class Power(Columns):
     growth = column("y ÷ y0 when x reaches 1")
 
 
-Arm = Literal["standard", "features-only", "two-sided", "as-printed"]
+ScalingArm = Literal["standard", "features-only", "two-sided", "as-printed"]
 #: the adversarial readings of Lemma D.17's clip: (two-sided, features only)
 CLIPS: dict[str, tuple[bool, bool]] = {
     "features-only": (True, True),
@@ -137,7 +136,7 @@ class PatchScaling(Spec):
     dimensions: Sizes = setting(
         tuple(10**i for i in range(2, 10)), "dimensions that are swept, ascending", letter="d"
     )
-    arms: tuple[Arm, ...] = setting(
+    arms: tuple[ScalingArm, ...] = setting(
         ("standard", "features-only", "two-sided", "as-printed"), "which recursions are followed"
     )
     relative: float = setting(
@@ -218,7 +217,7 @@ class Setting(NamedTuple):
         return torch.stack([total, a.amax(-1) >= rho / amplitude[True], grown], 1)
 
 
-def setting_of(spec: PatchScaling, arm: Arm) -> Setting:
+def setting_of(spec: PatchScaling, arm: ScalingArm) -> Setting:
     """The arm's data, clip and velocity for all dimensions and seeds at once."""
     data = co.latents(spec.law.population(), spec.law.k)
     dims = torch.tensor(spec.dimensions, dtype=torch.float64).repeat_interleave(len(spec.seeds))
@@ -229,12 +228,12 @@ def setting_of(spec: PatchScaling, arm: Arm) -> Setting:
     return Setting(spec, data, dims, clip, co.adversarial_velocity(spec.net, data, clip))
 
 
-def events_of(arm: Arm) -> type[StandardEvent] | type[AttackedEvent]:
+def events_of(arm: ScalingArm) -> type[StandardEvent] | type[AttackedEvent]:
     """The events of an arm, in the order of `Setting.reached`."""
     return StandardEvent if arm == "standard" else AttackedEvent
 
 
-def start(spec: PatchScaling, arm: Arm) -> Watched:
+def start(spec: PatchScaling, arm: ScalingArm) -> Watched:
     """Initial coefficients in law; the same draws for every arm."""
     needs_gram = arm in ("two-sided", "as-printed")
     parts = [
@@ -274,7 +273,7 @@ def labels(spec: PatchScaling) -> list[Labels]:
     return [{Curves.d: d, Curves.seed: seed} for d in spec.dimensions for seed in spec.seeds]
 
 
-def run_arm(spec: PatchScaling, folder: Folder, arm: Arm) -> Rows:
+def run_arm(spec: PatchScaling, folder: Folder, arm: ScalingArm) -> Rows:
     """Run one arm over all dimensions and seeds, save curves and events, and return the events."""
     place = setting_of(spec, arm)
     horizon = place.dims**spec.horizon_power
@@ -367,7 +366,7 @@ def power_rows(spec: PatchScaling) -> Rows:
 def power_run(x0: Tensor, y0: Tensor, ratio: Tensor, q: int, relative: float, target: float = 1.0) -> Tensor:
     """Iterate the lemma's pairs with steps that move neither sequence by more than ``relative``; return y
     when x reaches the target."""
-    pair = co.Pair(x0, y0)
+    pair = co.PowerPair(x0, y0)
     while bool((pair.x < target).any()):
         room = torch.maximum(pair.x ** (q - 2), ratio * pair.y ** (q - 2))
         eta = torch.where(pair.x < target, relative / room, 0.0)
@@ -396,13 +395,6 @@ def _medians(events: Rows) -> Json:
     return found
 
 
-def size(spec: PatchScaling) -> Size:
-    """Coefficients of all dimensions and seeds at once; their number does not depend on d."""
-    runs = len(spec.seeds) * len(spec.dimensions)
-    held = runs * spec.law.k * spec.net.width * 2 * spec.law.k
-    return Size(held + max(spec.widths) * len(spec.seeds), held * spec.steps * len(spec.arms))
-
-
 EXPERIMENTS = (
     Experiment(
         name="patch-scaling",
@@ -412,25 +404,8 @@ EXPERIMENTS = (
         spec=PatchScaling,
         run=run,
         takes={"quick": "5 s", "cpu": "1 min", "paper": "20 min"},
-        highlights=(
-            Highlight(
-                "standard/event 1/*/share", "runs whose outputs reach ln d, standard training, {}", "share"
-            ),
-            Highlight(
-                "features-only/event 1/*/share",
-                "runs that learn the robust feature, features-only clip, {}",
-                "share",
-            ),
-            Highlight(
-                "two-sided/event 1/*/share", "runs that learn the robust feature, two-sided clip, {}", "share"
-            ),
-            Highlight(
-                "as-printed/event 1/*/share",
-                "runs that learn the robust feature, clip as printed, {}",
-                "share",
-            ),
-        ),
-        size=size,
+        highlights=SCALING_HIGHLIGHTS,
+        size=scaling_size,
         revision=2,
         columns={CURVES: Curves, EVENTS: Events, INITIAL: Initial, POWER: Power},
     ),
