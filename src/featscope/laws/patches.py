@@ -82,7 +82,7 @@ class PatchLaw(Value):
     )
     alpha: Amplitude | tuple[Amplitude, ...] = setting(
         2.0,
-        "amplitude of the robust feature: a number or a named distribution, one for all or one for each class",
+        "amplitude of the robust feature: a number or a named distribution, for all or for each class",
         letter="α_p",
         validate_default=True,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 
 if TYPE_CHECKING:
     from featscope.papers.cgro.signal_stages import SignalStages
