@@ -22,6 +22,7 @@ from featscope.experiments.spec import (
     request,
     resolve,
 )
+from featscope.experiments.spec import cost as cost_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -178,13 +179,13 @@ PLAN = Experiment("sized", "at", "x", Sized, lambda spec, folder: {}, {"cpu": "2
 
 
 def test_cost_scales_with_the_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = cost.expected(PLAN, "cpu", Sized())
+    usual = cost_of(PLAN, "cpu", Sized())
     assert usual.seconds == 2
     assert usual.memory == cost.BARE + cost.COPIES * 8 * 1000
-    assert cost.expected(PLAN, "cpu", Sized(n=500)).seconds == pytest.approx(0.5)
+    assert cost_of(PLAN, "cpu", Sized(n=500)).seconds == pytest.approx(0.5)
     # Small runs do not spend their time on products: what is added goes at the rate of large ones.
-    assert cost.expected(PLAN, "cpu", Sized(n=10**6)).seconds == pytest.approx(2 + 1e12 / 1e9, rel=1e-3)
-    assert cost.expected(PLAN, "quick", Sized()).seconds is None
+    assert cost_of(PLAN, "cpu", Sized(n=10**6)).seconds == pytest.approx(2 + 1e12 / 1e9, rel=1e-3)
+    assert cost_of(PLAN, "quick", Sized()).seconds is None
     monkeypatch.setattr(cost, "machine_memory", lambda: 1e9)
     request(PLAN, "cpu", {"n": 10**6})
     with pytest.raises(
@@ -201,7 +202,7 @@ def test_cost_scales_with_the_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_profiles_themselves_can_be_afforded() -> None:
     for plan in experiments().values():
         for profile in ("quick", "cpu"):
-            memory = cost.expected(plan, profile, resolve(plan, profile)).memory
+            memory = cost_of(plan, profile, resolve(plan, profile)).memory
             assert memory is not None
             assert memory < 6e9, (plan.name, profile)
 

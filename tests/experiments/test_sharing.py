@@ -71,7 +71,13 @@ def test_only_what_is_missing_is_made_and_told(tmp_path: Path, threads: list[int
     run(REQUESTS[0], Store(tmp_path))
     MADE.clear()
     told, shown = [], Noted()
-    run_all(REQUESTS, Store(tmp_path), shown, jobs=4, on_run=lambda done: told.append(done.identity["spec"]["number"]))
+    run_all(
+        REQUESTS,
+        Store(tmp_path),
+        shown,
+        jobs=4,
+        on_run=lambda done: told.append(done.identity["spec"]["number"]),
+    )
     assert sorted(MADE) == sorted(told) == [1, 2]
     assert threads == [2]
     assert shown.whole[0] == (10, 30, 1, 3)

@@ -139,7 +139,7 @@ class Shown:
             self._bars.stop()
 
 
-def begin(text: str) -> None:
+def announce(text: str) -> None:
     """Show at once that something happens, before anything heavy is imported; silent when it is no
     terminal."""
     if err.is_terminal:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from featscope import __version__
-from featscope.cli.console import JsonOption, begin, print_json, tell
+from featscope.cli.console import JsonOption, announce, print_json, tell
 
 #: enough for all runs of the cpu profile with their figures, in bytes
 ENOUGH_DISK = 2e9
@@ -108,7 +108,7 @@ PARTS: tuple[Callable[[], list[Line]], ...] = (_python, _packages, _torch, _mach
 
 def doctor(as_json: JsonOption = False) -> None:
     """Say what is installed here, and what is missing for what."""
-    begin("looking around")
+    announce("looking around")
     lines = [line for part in PARTS for line in part()]
     if as_json:
         print_json(lines)

@@ -17,7 +17,7 @@ from featscope.cli.console import (
     SeedsOption,
     SetOption,
     Shown,
-    begin,
+    announce,
     out,
     print_json,
     say,
@@ -58,7 +58,7 @@ def run(
 ) -> None:
     """Run an experiment, draw its figures, and print its key numbers."""
     line = known_line(name)
-    begin(f"{line['name']}, profile {profile} (about {line['takes'].get(profile, '?')}): starting")
+    announce(f"{line['name']}, profile {profile} (about {line['takes'].get(profile, '?')}): starting")
     from featscope.core.store import Store
     from featscope.experiments.registry import experiment
     from featscope.experiments.spec import request
@@ -102,9 +102,9 @@ def _done(wanted: Request, store: Any, force: bool) -> tuple[Run, bool]:
 
 
 def _say_cost(wanted: Request, profile: str, store: Any, as_json: bool) -> None:
-    from featscope.experiments.cost import expected
+    from featscope.experiments.spec import cost as cost_of
 
-    cost = expected(wanted.experiment, profile, wanted.spec)
+    cost = cost_of(wanted.experiment, profile, wanted.spec)
     there = store.find(wanted.identity) is not None
     if as_json:
         print_json(

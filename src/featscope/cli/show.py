@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from featscope.cli.catalogue import experiment_names
-from featscope.cli.console import JsonOption, begin, out, print_json, tell
+from featscope.cli.console import JsonOption, announce, out, print_json, tell
 
 if TYPE_CHECKING:
     from featscope.experiments.spec import Experiment
@@ -23,7 +23,7 @@ def show(
     from featscope.cli.run import known_line
 
     line = known_line(name)
-    begin(f"{line['name']}: {line['shows']}")
+    announce(f"{line['name']}: {line['shows']}")
     from featscope.experiments.registry import experiment
 
     plan = experiment(name)
@@ -62,12 +62,12 @@ def _print_setting(row: dict[str, str]) -> None:
 
 def costs_of(plan: Experiment[Any]) -> dict[str, str]:
     """What each profile takes: the measured time, and the memory expected."""
-    from featscope.experiments.cost import expected, in_bytes
-    from featscope.experiments.spec import PROFILES, resolve
+    from featscope.experiments.cost import in_bytes
+    from featscope.experiments.spec import PROFILES, cost, resolve
 
     found = {}
     for profile in PROFILES:
-        memory = expected(plan, profile, resolve(plan, profile)).memory
+        memory = cost(plan, profile, resolve(plan, profile)).memory
         about = f", about {in_bytes(memory)} of memory" if memory else ""
         found[profile] = plan.takes.get(profile, "not measured") + about
     return found

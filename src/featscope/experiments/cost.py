@@ -9,12 +9,8 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from featscope.core.errors import require
-
-if TYPE_CHECKING:
-    from featscope.experiments.spec import Experiment, Spec
 
 #: an interpreter with torch, in bytes
 BARE = 4e8
@@ -71,15 +67,9 @@ def in_time(seconds: float) -> str:
     return f"{max(seconds, 1):.0f} s"
 
 
-def expected(plan: Experiment[Any], profile: str, spec: Spec) -> Cost:
-    """What the settings will take, from the size of them and the time measured for the profile."""
-    from featscope.experiments.spec import resolve
-
-    if plan.size is None:
-        return Cost(None, None)
-    size, usual = plan.size(spec), plan.size(resolve(plan, profile))
-    width = 4 if spec.dtype == "float32" else 8
-    measured = plan.measured(profile)
+def expected(size: Size, usual: Size, measured: float | None, width: int) -> Cost:
+    """What settings will take, from their size, the size of the profile's own settings and the time measured
+    for these; ``width`` is the bytes of a number."""
     seconds = None if measured is None else _scaled(measured, usual, size)
     return Cost(BARE + COPIES * width * size.numbers, seconds)
 
@@ -98,20 +88,20 @@ def machine_memory() -> float | None:
         return None
 
 
-def require_affordable(plan: Experiment[Any], profile: str, spec: Spec) -> None:
+def require_affordable(name: str, cost: Cost) -> None:
     """Refuse settings that this machine cannot hold, or that nobody can wait for."""
-    cost, there = expected(plan, profile, spec), machine_memory()
+    there = machine_memory()
     if cost.memory is not None and there is not None:
         require(
             cost.memory <= there,
             "these settings need more memory than the machine has",
-            f"{plan.name}: about {in_bytes(cost.memory)}, here are {in_bytes(there)}",
+            f"{name}: about {in_bytes(cost.memory)}, here are {in_bytes(there)}",
             "lower the sizes, or use --profile quick",
         )
     if cost.seconds is not None:
         require(
             cost.seconds <= LONGEST,
             "these settings would take more than a month",
-            f"{plan.name}: about {in_time(cost.seconds)}",
+            f"{name}: about {in_time(cost.seconds)}",
             "lower steps, sizes or seeds",
         )

@@ -22,7 +22,7 @@ from featscope.core.files import canonical
 from featscope.core.frozen import Value, json_form, other_types, registered
 from featscope.core.settings import letter_of, setting
 from featscope.core.store import Folder, Json
-from featscope.experiments.cost import Size, require_affordable
+from featscope.experiments.cost import Cost, Size, expected, require_affordable
 from featscope.experiments.highlights import Highlight
 
 PROFILES: tuple[str, ...] = ("quick", "cpu", "paper")
@@ -109,6 +109,15 @@ class Experiment(Generic[T]):
         """What `takes` says, in seconds, where it was measured."""
         found = re.match(r"([\d.]+) (s|min|h)\b", self.takes.get(profile, ""))
         return float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]] if found else None
+
+
+def cost(experiment: Experiment[Any], profile: str, spec: Spec) -> Cost:
+    """What settings will take; unknown where the experiment does not say how large they are."""
+    if experiment.size is None:
+        return Cost(None, None)
+    usual = experiment.size(resolve(experiment, profile))
+    width = 4 if spec.dtype == "float32" else 8
+    return expected(experiment.size(spec), usual, experiment.measured(profile), width)
 
 
 def refuse_unused(spec: Spec, reason: str, *keys: str) -> None:
@@ -323,7 +332,7 @@ def request(experiment: Experiment[Any], profile: str, overrides: Overrides | No
     refused."""
     spec = resolve(experiment, profile, overrides)
     if overrides:
-        require_affordable(experiment, profile, spec)
+        require_affordable(experiment.name, cost(experiment, profile, spec))
     return Request(experiment, spec)
 
 

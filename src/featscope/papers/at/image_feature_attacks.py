@@ -28,6 +28,7 @@ from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import TrainingSpec
+from featscope.experiments.cost import Size
 from featscope.experiments.image_network import (
     ADVERSARIAL,
     CIFAR_ADVERSARIAL,
@@ -38,13 +39,13 @@ from featscope.experiments.image_network import (
     both,
     both_needed,
 )
-from featscope.experiments.image_training import Epochs, data_hashes
+from featscope.experiments.image_training import Epochs, activations, data_hashes, training_size
 from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.datasets import load
 from featscope.nets.classifier import REPRESENTATION, ImageClassifier, Representation
 from featscope.nets.fold import fold
 from featscope.papers.at.image_features import METHODS
-from featscope.papers.at.overview import FEATURE_ATTACKS_HIGHLIGHTS, feature_attacks_size
+from featscope.papers.at.overview import FEATURE_ATTACKS_HIGHLIGHTS
 from featscope.papers.at.printed import TABLE_2, TABLE_2_PAIRS
 
 DatasetName = Literal["mnist", "cifar10"]
@@ -381,6 +382,14 @@ def run(spec: ImageFeatureAttacks, folder: Folder) -> Json:
     }
 
 
+def size(spec: ImageFeatureAttacks) -> Size:
+    """The largest of the networks, and the attacks on every pair."""
+    networks = [getattr(spec, name).network for name in spec.datasets]
+    held = max(training_size(network).numbers for network in networks)
+    looks = len(spec.pairs) * spec.images * spec.steps * len(spec.seeds)
+    return Size(held, looks * sum(activations(network.net) for network in networks))
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-feature-attacks",
@@ -395,7 +404,7 @@ EXPERIMENTS = (
             "paper": "not measured; a GPU job",
         },
         highlights=FEATURE_ATTACKS_HIGHLIGHTS,
-        size=feature_attacks_size,
+        size=size,
         revision=3,
         columns={"rates": Rates, "learned": Learned},
         needs_data=("mnist", "cifar10"),

@@ -29,6 +29,7 @@ from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Perturb, Weights, training_step
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.laws.separation import conflict
@@ -37,7 +38,7 @@ from featscope.papers.at import printed
 from featscope.papers.at.fig3_columns import DYNAMICS, MATCHING, RADII, ROBUST_OVER, Dynamics, Matching, Radii
 from featscope.papers.at.fig3_settings import AdversarialTraining, Measurement, Training
 from featscope.papers.at.fig3_summary import summarise
-from featscope.papers.at.overview import FIG3_HIGHLIGHTS, fig3_size
+from featscope.papers.at.overview import FIG3_HIGHLIGHTS
 from featscope.papers.at.patch_columns import ARMS, Arm
 
 
@@ -358,6 +359,17 @@ def run(spec: PatchFig3, folder: Folder) -> Json:
     return summary
 
 
+def size(spec: PatchFig3) -> Size:
+    """Samples and weights of every seed; each step meets every point with every neuron."""
+    law, runs = spec.law, len(spec.seeds) * len(spec.arms)
+    points = (spec.train_size + spec.test_size) * law.patches * law.d
+    weights = law.k * spec.net.width * law.d
+    steps = spec.standard.steps + spec.adversarial.steps * (1 + spec.adversarial.attack_steps)
+    looks = steps / spec.evaluation.every * spec.evaluation.steps * spec.evaluation.restarts
+    products = spec.train_size * steps + spec.evaluation.points * looks
+    return Size(runs * (points + 3 * weights), runs * products * law.patches * weights)
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-fig3",
@@ -368,7 +380,7 @@ EXPERIMENTS = (
         run=run,
         takes={"quick": "10 s", "cpu": "3 min", "paper": "6 min"},
         highlights=FIG3_HIGHLIGHTS,
-        size=fig3_size,
+        size=size,
         revision=3,
         columns={DYNAMICS: Dynamics, RADII: Radii, MATCHING: Matching},
     ),

@@ -28,11 +28,12 @@ from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.patch_observables import cross_correlations, own_correlations
 from featscope.dynamics.trajectory import Labels, Step, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at import printed
-from featscope.papers.at.overview import SCALING_HIGHLIGHTS, scaling_size
+from featscope.papers.at.overview import SCALING_HIGHLIGHTS
 from featscope.papers.at.patch_columns import Trajectory
 from featscope.papers.at.sweeps import enough_dimensions
 
@@ -395,6 +396,13 @@ def _medians(events: Rows) -> Json:
     return found
 
 
+def size(spec: PatchScaling) -> Size:
+    """Coefficients of all dimensions and seeds at once; their number does not depend on d."""
+    runs = len(spec.seeds) * len(spec.dimensions)
+    held = runs * spec.law.k * spec.net.width * 2 * spec.law.k
+    return Size(held + max(spec.widths) * len(spec.seeds), held * spec.steps * len(spec.arms))
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-scaling",
@@ -405,7 +413,7 @@ EXPERIMENTS = (
         run=run,
         takes={"quick": "5 s", "cpu": "1 min", "paper": "20 min"},
         highlights=SCALING_HIGHLIGHTS,
-        size=scaling_size,
+        size=size,
         revision=2,
         columns={CURVES: Curves, EVENTS: Events, INITIAL: Initial, POWER: Power},
     ),

@@ -25,9 +25,10 @@ from featscope.dynamics.signal_descent import (
     side_by_side,
 )
 from featscope.dynamics.trajectory import Observe, by_seed, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw, SignalSetting, stack
-from featscope.papers.cgro.overview import STAGES_HIGHLIGHTS, stages_size
+from featscope.papers.cgro.overview import STAGES_HIGHLIGHTS
 from featscope.papers.cgro.signal_robustness import Conflict, RobustBracket, readings
 
 
@@ -374,6 +375,15 @@ def run_stages(spec: SignalStages, folder: Folder) -> Json:
     return summary
 
 
+def size(spec: SignalStages) -> Size:
+    """Training and fresh points; the recursion meets every noise patch with every neuron."""
+    law, patches = spec.law, spec.n * (spec.law.patches - 1)
+    coordinates = patches + spec.m + 1 if spec.compact else law.d
+    held = (spec.n + spec.test) * law.patches * coordinates + patches * patches
+    products = spec.steps * patches * spec.m + spec.verify_steps * spec.n * law.patches * law.d * spec.m
+    return Size(held, len(spec.seeds) * products)
+
+
 EXPERIMENTS = (
     Experiment(
         name="signal-stages",
@@ -393,6 +403,6 @@ EXPERIMENTS = (
         },
         takes={"quick": "8 s", "cpu": "50 s", "paper": "4 min"},
         highlights=STAGES_HIGHLIGHTS,
-        size=stages_size,
+        size=size,
     ),
 )

@@ -128,7 +128,7 @@ class ClusterSpec(Spec):
         return self
 
 
-def training_size(spec: ClusterSpec) -> Size:
+def cluster_training_size(spec: ClusterSpec) -> Size:
     """Sample and fresh points in d coordinates, or in those of the compact copy, met by all neurons."""
     t, law = spec.training, spec.law
     neurons = 2 * t.m + law.k * t.h

@@ -25,9 +25,9 @@ from featscope.papers.fa.clusters import (
     BinaryCourse,
     ClusterSpec,
     Training,
+    cluster_training_size,
     each_healthy,
     right,
-    training_size,
 )
 from featscope.papers.fa.clusters_figures import QUICK
 
@@ -165,7 +165,7 @@ def _average(rows: Sequence[dict[str, float]]) -> Json:
 
 def size(spec: AblationSpec) -> Size:
     """The largest sample, and one training for each value of a sweep."""
-    largest = training_size(spec.replace(training=spec.training.replace(n=max(spec.points))))
+    largest = cluster_training_size(spec.replace(training=spec.training.replace(n=max(spec.points))))
     others = len(spec.rates) + len(spec.inits) + len(spec.ratios) + len(spec.cosines)
     share = (sum(spec.points) + others * spec.training.n) / max(spec.points)
     return Size(largest.numbers, largest.work * share)

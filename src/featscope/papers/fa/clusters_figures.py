@@ -28,7 +28,14 @@ from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.clusters import ClusterBatch
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import in_span, span
-from featscope.papers.fa.clusters import COURSES, ClusterSpec, TrainedPair, each_healthy, train, training_size
+from featscope.papers.fa.clusters import (
+    COURSES,
+    ClusterSpec,
+    TrainedPair,
+    cluster_training_size,
+    each_healthy,
+    train,
+)
 from featscope.papers.fa.sphere_gap import sphere_gap
 
 QUICK: Overrides = {"d": 300, "n": 200, "learning_rate": 0.01, "seeds": [0], "test_points": 60}
@@ -303,12 +310,12 @@ def _facts(exact: BracketedRadii, found: dict[str, Tensor], clean: tuple[float, 
 
 def fig2_size(spec: Fig2Spec) -> Size:
     """The training of both networks, and the fresh points."""
-    return training_size(spec)
+    return cluster_training_size(spec)
 
 
 def fig3_size(spec: Fig3Spec) -> Size:
     """The training, and the attacks on fresh points."""
-    trained = training_size(spec)
+    trained = cluster_training_size(spec)
     looks = spec.test_points * spec.attack_steps * spec.restarts * spec.rounds
     neurons = 2 * spec.training.m + spec.law.k * spec.training.h
     return Size(trained.numbers, trained.work + len(spec.seeds) * looks * spec.law.d * neurons)
