@@ -80,7 +80,7 @@ def test_run_tells_key_numbers_verdicts_and_the_page(runs: Path, capsys: Capture
 def test_a_dry_run_costs_nothing(tmp_path: Path, capsys: Captured) -> None:
     arguments = ["run", "patch-fig3", "--profile", "quick", "--out", str(tmp_path / "runs"), "--dry-run"]
     text = said(arguments, capsys)
-    assert text == "patch-fig3: about 10 s on two cores, about 403 MB of memory\n"
+    assert text == "patch-fig3: about 10 s on two cores, about 405 MB of memory\n"
     assert json.loads(said([*arguments, "--set", "eps=8/255", "--json"], capsys))["spec"]["eps"] == 8 / 255
     assert not (tmp_path / "runs").exists()
     refused = said([*arguments, "--set", "d=100000000"], capsys, code=2)

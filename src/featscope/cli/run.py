@@ -125,6 +125,10 @@ def _print_numbers(done: Run) -> None:
     table = Table(box=None, show_header=False, title=f"{plan.name}: {plan.shows}", title_justify="left")
     table.add_column(ratio=2)
     table.add_column(overflow="fold")
+    if done.diverged:
+        tell(
+            f"left the numbers, and is in none of these: {', '.join(done.diverged)}; lower the learning rate"
+        )
     for meaning, value in key_numbers(plan.highlights, done.summary):
         table.add_row(meaning, value)
     out.print(table, markup=False, highlight=False)
