@@ -1,10 +1,17 @@
-# Two commands for a newcomer: `make reproduce` and `make test`. Both create the environment first.
+# For a newcomer: `make try` (a first picture), then `make reproduce` and `make test`. All create the environment first.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs
 
-.PHONY: reproduce test test-faults test-wheel lint types unit mutate clean
+.PHONY: try reproduce test test-faults test-fuzz catalogue test-wheel lint types unit mutate clean
+
+# One short run with its page: how far each trained network is from being fooled (FA Figure 3, small).
+try: $(VENV)/ready
+	$(BIN)/featscope run clusters-fig3 --profile quick --out $(OUT)
+	@echo
+	@echo "Open the page above in a browser. To go on: . $(BIN)/activate"
+	@echo "then: featscope list, featscope show clusters-fig3, featscope check --profile quick"
 
 reproduce: $(VENV)/ready
 	$(BIN)/featscope check --profile cpu --out $(OUT)
@@ -34,6 +41,14 @@ mutate: $(VENV)/ready-dev
 # Kill −9 at 20 moments of each command, two processes at once, a disk that is really full (docs/testing.md).
 test-faults: $(VENV)/ready-dev
 	FEATSCOPE_FAULTS=20 $(BIN)/pytest -rP tests/core/test_faults.py
+
+# Generated command lines and damaged folders, thousands of them, and 50 as processes (docs/testing.md).
+test-fuzz: $(VENV)/ready-dev
+	FEATSCOPE_FUZZ=2500 $(BIN)/pytest -rP tests/cli/test_fuzz.py
+
+# What `featscope list` reads without importing anything heavy; a test says when it is not in step.
+catalogue: $(VENV)/ready
+	$(BIN)/python -m featscope.cli.catalogue
 
 # The package as others get it: the wheel in a fresh environment, away from the sources; examples/own_claim is installed beside it, and is seen.
 WHEEL := .wheel

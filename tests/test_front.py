@@ -105,10 +105,11 @@ def test_a_run_reads_with_types_and_shows_itself(folder: Path) -> None:
     assert run.settings.seeds == (4,)
     assert isinstance(run.rows, pl.DataFrame)
     assert all(isinstance(figure, Figure) for figure in run.figures().values())
-    first, second = repr(run).splitlines()
-    assert first == f"run of signal-lemmas in {run.path}"
-    assert second.startswith(f"{run.rows.height} rows; summary: A.1, A.2")
-    assert f"<td>A.1</td><td>{run.summary['A.1']:.4g}</td>" in run._repr_html_()
+    first, *rest = repr(run).splitlines()
+    assert first == f"run of signal-lemmas in {run.path}, {run.rows.height} rows"
+    told = f"{run.summary['A.1']:.4g}"
+    assert rest[0] == f"  Lemma A.1: the slowest sequence as a share of its bound: {told}"
+    assert f"share of its bound</td><td>{told}</td>" in run._repr_html_()
     again = fs.run("signal-lemmas", profile="quick", out=folder, rates=[0.5, 1.0], seeds=[4])
     assert again.path == run.path
     assert again.manifest == run.manifest
@@ -138,7 +139,7 @@ def test_settings_are_those_of_the_command_line(folder: Path, capsys: pytest.Cap
 
 def _said(invoke, arguments, capsys):
     assert invoke(arguments) == 0
-    return capsys.readouterr().err
+    return capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
