@@ -1,0 +1,36 @@
+"""The documentation: Sphinx with furo and MyST. `make docs` builds it, and takes a warning for an error."""
+
+import featscope
+
+project = "featscope"
+author = "The featscope authors"
+copyright = author
+version = release = featscope.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "index"
+exclude_patterns = ["_build"]
+templates_path: list[str] = []
+
+html_theme = "furo"
+html_title = f"featscope {release}"
+html_static_path = ["_static"]
+html_css_files = ["featscope.css"]
+html_show_sphinx = False
+
+# A definition list, a fence with options, a heading that can be linked to: what the pages use of MyST.
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+# Signatures say types, docstrings say the rest.
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+# Types of other packages and type variables have no page here.
+nitpick_ignore_regex = [(r"py:.*", r".*")]
+
+# `make docs-links` asks every address outside whether it answers.
+linkcheck_timeout = 20
+linkcheck_retries = 2
+linkcheck_anchors = False
