@@ -34,3 +34,13 @@ nitpick_ignore_regex = [(r"py:.*", r".*")]
 linkcheck_timeout = 20
 linkcheck_retries = 2
 linkcheck_anchors = False
+
+
+def _escape_bars(app, what, name, obj, options, lines):
+    """Docstrings write |J| for a size; reStructuredText would take it for a substitution."""
+    lines[:] = [line if ">>>" in line or "``" in line else line.replace("|", "\\|") for line in lines]
+
+
+def setup(app):
+    """Connect what docstrings need."""
+    app.connect("autodoc-process-docstring", _escape_bars)
