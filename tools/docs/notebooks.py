@@ -12,7 +12,9 @@ from tutorials import FENCE
 NOTEBOOKS = ("docs/tutorials/at.md", "docs/tutorials/fa.md")
 #: Sphinx's own markup, which a notebook cannot show: the sentence that offers the notebook
 OFFER = re.compile(r"\s*The same page as a notebook: \{download\}`[^`]*`\.")
-INSTALL = "This notebook needs featscope in its environment: `pip install featscope`, or the repository's `.venv`."
+INSTALL = (
+    "This notebook needs featscope in its environment: `pip install featscope`, or the repository's `.venv`."
+)
 
 
 def _lines(text: str) -> list[str]:
