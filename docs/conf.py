@@ -7,7 +7,7 @@ author = "The featscope authors"
 copyright = author
 version = release = featscope.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "index"
 exclude_patterns = ["_build"]
 templates_path: list[str] = []
@@ -27,8 +27,8 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
 autodoc_default_options = {"members": True, "show-inheritance": False}
-# Types of other packages and type variables have no page here.
-nitpick_ignore_regex = [(r"py:.*", r".*")]
+# Types in signatures are often of other packages, or parts that have no page here.
+nitpick_ignore_regex = [(r"py:(class|obj|exc)", r".*")]
 
 # `make docs-links` asks every address outside whether it answers.
 linkcheck_timeout = 20
