@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from featscope.claims.history import anchors
 from featscope.papers.cgro import (
     built,
     claims_built,
@@ -28,3 +29,17 @@ EXPERIMENTS = (
 )
 CLAIMS = (*claims_training.CLAIMS, *claims_built.CLAIMS, *claims_images.CLAIMS)
 FIGURES = {**figures_signal.FIGURES, **figures_built.FIGURES, **figures_images.FIGURES}
+#: claims of which a rule, a reading or a setting was changed after numbers were seen (docs/rules-history.md)
+RULES_HISTORY = anchors(
+    "CG-T4.1",
+    "CG-LC.10",
+    "CG-L4.4",
+    "CG-L4.2",
+    "CG-T5.2",
+    "CG-C",
+    "CG-F1",
+    "CG-F2",
+    "CG-F3",
+    "CG-E.1",
+    "CG-E.2",
+)
