@@ -24,6 +24,23 @@ from featscope.papers.at import (
     patch_scaling,
 )
 
+#: claims of which a rule, a reading or a setting was changed after numbers were seen (docs/rules-history.md)
+RULES_HISTORY = anchors(
+    "AT-LB.2",
+    "AT-LD.11",
+    "AT-LD.23",
+    "AT-P3.2",
+    "AT-L5.2",
+    "AT-LD.3",
+    "AT-LD.21",
+    "AT-LD.26",
+    "AT-T4.3",
+    "AT-T4.4",
+    "AT-LE.2",
+    "AT-T1",
+    "AT-F4",
+    "AT-T2",
+)
 EXPERIMENTS = (
     *patch_fig3.EXPERIMENTS,
     *patch_minima.EXPERIMENTS,
@@ -44,20 +61,3 @@ CLAIMS = (
     *claims_feature_attacks.CLAIMS,
 )
 FIGURES = {**figures_patch.FIGURES, **figures_images.FIGURES, **figures_image_attacks.FIGURES}
-#: claims of which a rule, a reading or a setting was changed after numbers were seen (docs/rules-history.md)
-RULES_HISTORY = anchors(
-    "AT-LB.2",
-    "AT-LD.11",
-    "AT-LD.23",
-    "AT-P3.2",
-    "AT-L5.2",
-    "AT-LD.3",
-    "AT-LD.21",
-    "AT-LD.26",
-    "AT-T4.3",
-    "AT-T4.4",
-    "AT-LE.2",
-    "AT-T1",
-    "AT-F4",
-    "AT-T2",
-)

@@ -19,16 +19,6 @@ from featscope.papers.cgro import (
     signal_stages,
 )
 
-EXPERIMENTS = (
-    *signal_stages.EXPERIMENTS,
-    *signal_scaling.EXPERIMENTS,
-    *signal_lemmas.EXPERIMENTS,
-    *built.EXPERIMENTS,
-    *image_landscape.EXPERIMENTS,
-    *image_overfitting.EXPERIMENTS,
-)
-CLAIMS = (*claims_training.CLAIMS, *claims_built.CLAIMS, *claims_images.CLAIMS)
-FIGURES = {**figures_signal.FIGURES, **figures_built.FIGURES, **figures_images.FIGURES}
 #: claims of which a rule, a reading or a setting was changed after numbers were seen (docs/rules-history.md)
 RULES_HISTORY = anchors(
     "CG-T4.1",
@@ -43,3 +33,13 @@ RULES_HISTORY = anchors(
     "CG-E.1",
     "CG-E.2",
 )
+EXPERIMENTS = (
+    *signal_stages.EXPERIMENTS,
+    *signal_scaling.EXPERIMENTS,
+    *signal_lemmas.EXPERIMENTS,
+    *built.EXPERIMENTS,
+    *image_landscape.EXPERIMENTS,
+    *image_overfitting.EXPERIMENTS,
+)
+CLAIMS = (*claims_training.CLAIMS, *claims_built.CLAIMS, *claims_images.CLAIMS)
+FIGURES = {**figures_signal.FIGURES, **figures_built.FIGURES, **figures_images.FIGURES}

@@ -14,11 +14,11 @@ from featscope.papers.ep import (
     manifold,
 )
 
-EXPERIMENTS = (*built.EXPERIMENTS, *manifold.EXPERIMENTS, *image_separation.EXPERIMENTS)
-CLAIMS = (*claims_built.CLAIMS, *claims_separation.CLAIMS)
-FIGURES = {**figures_built.FIGURES, **figures_separation.FIGURES}
 #: claims of which a rule, a reading or a setting was changed after numbers were seen (docs/rules-history.md)
 RULES_HISTORY = anchors(
     "EP-f*",
     "EP-lower",
 )
+EXPERIMENTS = (*built.EXPERIMENTS, *manifold.EXPERIMENTS, *image_separation.EXPERIMENTS)
+CLAIMS = (*claims_built.CLAIMS, *claims_separation.CLAIMS)
+FIGURES = {**figures_built.FIGURES, **figures_separation.FIGURES}

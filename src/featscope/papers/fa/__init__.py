@@ -23,25 +23,6 @@ from featscope.papers.fa import (
     image_fine_labels,
 )
 
-EXPERIMENTS = (
-    *clusters_figures.EXPERIMENTS,
-    *clusters_ablations.EXPERIMENTS,
-    *clusters_scaling.EXPERIMENTS,
-    *clusters_properties.EXPERIMENTS,
-    *clusters_regimes.EXPERIMENTS,
-    *clusters_built.EXPERIMENTS,
-    *image_embeddings.EXPERIMENTS,
-    *image_fine_labels.EXPERIMENTS,
-)
-CLAIMS = (
-    *claims_start.CLAIMS,
-    *claims_training.CLAIMS,
-    *claims_theorems.CLAIMS,
-    *claims_figures.CLAIMS,
-    *claims_embeddings.CLAIMS,
-    *claims_fine_labels.CLAIMS,
-)
-FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
 #: claims of which a rule, a reading or a setting was changed after numbers were seen (docs/rules-history.md)
 RULES_HISTORY = anchors(
     "FA-F2",
@@ -63,3 +44,22 @@ RULES_HISTORY = anchors(
     "FA-F10",
     "FA-F3mc",
 )
+EXPERIMENTS = (
+    *clusters_figures.EXPERIMENTS,
+    *clusters_ablations.EXPERIMENTS,
+    *clusters_scaling.EXPERIMENTS,
+    *clusters_properties.EXPERIMENTS,
+    *clusters_regimes.EXPERIMENTS,
+    *clusters_built.EXPERIMENTS,
+    *image_embeddings.EXPERIMENTS,
+    *image_fine_labels.EXPERIMENTS,
+)
+CLAIMS = (
+    *claims_start.CLAIMS,
+    *claims_training.CLAIMS,
+    *claims_theorems.CLAIMS,
+    *claims_figures.CLAIMS,
+    *claims_embeddings.CLAIMS,
+    *claims_fine_labels.CLAIMS,
+)
+FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
