@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from featscope.claims.history import anchors
 from featscope.papers.at import (
     claims_feature_attacks,
     claims_image_features,
@@ -23,24 +22,8 @@ from featscope.papers.at import (
     patch_recursion,
     patch_scaling,
 )
+from featscope.papers.at.history import RULES_HISTORY as RULES_HISTORY
 
-#: claims of which a rule, a reading or a setting was changed after numbers were seen (docs/rules-history.md)
-RULES_HISTORY = anchors(
-    "AT-LB.2",
-    "AT-LD.11",
-    "AT-LD.23",
-    "AT-P3.2",
-    "AT-L5.2",
-    "AT-LD.3",
-    "AT-LD.21",
-    "AT-LD.26",
-    "AT-T4.3",
-    "AT-T4.4",
-    "AT-LE.2",
-    "AT-T1",
-    "AT-F4",
-    "AT-T2",
-)
 EXPERIMENTS = (
     *patch_fig3.EXPERIMENTS,
     *patch_minima.EXPERIMENTS,

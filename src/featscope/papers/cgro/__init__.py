@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from featscope.claims.history import anchors
 from featscope.papers.cgro import (
     built,
     claims_built,
@@ -18,21 +17,8 @@ from featscope.papers.cgro import (
     signal_scaling,
     signal_stages,
 )
+from featscope.papers.cgro.history import RULES_HISTORY as RULES_HISTORY
 
-#: claims of which a rule, a reading or a setting was changed after numbers were seen (docs/rules-history.md)
-RULES_HISTORY = anchors(
-    "CG-T4.1",
-    "CG-LC.10",
-    "CG-L4.4",
-    "CG-L4.2",
-    "CG-T5.2",
-    "CG-C",
-    "CG-F1",
-    "CG-F2",
-    "CG-F3",
-    "CG-E.1",
-    "CG-E.2",
-)
 EXPERIMENTS = (
     *signal_stages.EXPERIMENTS,
     *signal_scaling.EXPERIMENTS,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from featscope.claims.history import anchors
 from featscope.papers.ep import (
     built,
     claims_built,
@@ -13,12 +12,8 @@ from featscope.papers.ep import (
     image_separation,
     manifold,
 )
+from featscope.papers.ep.history import RULES_HISTORY as RULES_HISTORY
 
-#: claims of which a rule, a reading or a setting was changed after numbers were seen (docs/rules-history.md)
-RULES_HISTORY = anchors(
-    "EP-f*",
-    "EP-lower",
-)
 EXPERIMENTS = (*built.EXPERIMENTS, *manifold.EXPERIMENTS, *image_separation.EXPERIMENTS)
 CLAIMS = (*claims_built.CLAIMS, *claims_separation.CLAIMS)
 FIGURES = {**figures_built.FIGURES, **figures_separation.FIGURES}
