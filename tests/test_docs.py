@@ -15,6 +15,7 @@ import pictures
 import reproducibility
 import tutorials
 from featscope.claims.registry import claims
+from featscope.cli.main import VERBS
 from featscope.experiments.registry import rooms
 from featscope.report.figures import drawings
 
@@ -222,6 +223,17 @@ def test_claims_and_readings_in_tables_are_there(page: Path) -> None:
 def test_the_page_of_the_api_has_every_public_name() -> None:
     shown = set(re.findall(r":: featscope\.(?:front\.)?(\w+)$", read(DOCS / "api.md"), re.MULTILINE))
     assert {name for name in featscope.__all__ if name != "__version__"} <= shown
+
+
+#: verbs of the plan, which pages may describe before they are built
+PLANNED = {"explain", "show", "verify", "figures", "runs", "doctor"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_verbs_on_a_page_are_verbs(page: Path) -> None:
+    verbs = {*VERBS, "data", *PLANNED}
+    named_here = re.findall(r"(?:`|^    |\$ )featscope ([a-z]+)", read(page), re.MULTILINE)
+    assert [verb for verb in named_here if verb not in verbs] == []
 
 
 # --- workflows
