@@ -11,7 +11,7 @@ import pytest
 
 import featscope
 import notebooks
-import pictures
+import page_figures
 import reproducibility
 import tutorials
 from featscope.claims.registry import claims
@@ -173,11 +173,13 @@ def test_the_licence_of_every_data_set_is_said() -> None:
 
 
 def test_pictures_are_figures_of_experiments_and_are_shown() -> None:
-    assert [name for name, (run, figure) in pictures.PICTURES.items() if figure not in drawings(run)] == []
+    assert [
+        name for name, (run, figure) in page_figures.PICTURES.items() if figure not in drawings(run)
+    ] == []
     shown = {Path(target).name for page in PAGES for _, target in IMAGE.findall(read(page))}
     kept = {path.name for path in (DOCS / "figures").iterdir()}
     assert kept == shown
-    assert {name for name in kept if name.endswith(".png")} == set(pictures.PICTURES)
+    assert {name for name in kept if name.endswith(".png")} == set(page_figures.PICTURES)
 
 
 # --- what pages say about claims

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from notebooks import NOTEBOOKS, notebook
-from pictures import draw
+from page_figures import draw
 from reproducibility import page
 from tutorials import TUTORIALS, refreshed, run_blocks
 
