@@ -13,7 +13,7 @@ import featscope as fs
 from featscope.attacks.patch_training_attack import PatchTrainingAttack
 from featscope.core.store import table
 from featscope.dynamics.patch_descent import Weights, training_step
-from featscope.dynamics.patch_observables import correlations, own_correlations
+from featscope.dynamics.patch_observables import feature_correlations, own_correlations
 from featscope.dynamics.trajectory import trajectory
 from featscope.laws.patches import PatchBatch
 from featscope.nets.patch_cnn import PatchNetSpec
@@ -40,7 +40,10 @@ def train(law: Fading, attack: PatchTrainingAttack | None, steps: int) -> pl.Dat
     step = training_step(net, batch.x, batch.y, 1.0, attack.perturb if attack else None)
 
     def look(state: Weights, t: int) -> dict[str, torch.Tensor]:
-        return {name: own_correlations(c).amax() for name, c in correlations(state.w, law)._asdict().items()}
+        return {
+            name: own_correlations(c).amax()
+            for name, c in feature_correlations(state.w, law)._asdict().items()
+        }
 
     return table(trajectory(step, start, steps, look, every=10).rows)
 

@@ -2,11 +2,13 @@
 loaded before it is used."""
 
 import doctest
+import inspect
 import json
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import polars as pl
 import pytest
@@ -83,6 +85,17 @@ assert fs.experiments.registry.experiment("signal-lemmas").paper == "cgro"
 print("signal-lemmas" in a, "CG-LA.1" in b)
 """
     assert fresh(code) == "True True\n"
+
+
+@pytest.mark.parametrize("name", ["claims", "experiments"])
+def test_a_package_that_is_a_function_shows_the_function_s_help(name: str) -> None:
+    package = import_module(f"featscope.{name}")
+    assert getattr(fs, name) is package
+    assert package.__doc__ == behind(name).__doc__
+    assert inspect.signature(package) == inspect.signature(behind(name))
+    assert isinstance(package, ModuleType)
+    # Only packages with the name of a public function are doors.
+    assert not callable(import_module("featscope.laws"))
 
 
 def test_a_run_reads_with_types_and_shows_itself(folder: Path) -> None:

@@ -82,3 +82,36 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         # A package that gathers its own modules is imported with each of them; that is no cycle of subjects.
         graph[own] = {t for t in targets if own[: len(t)] != t}
     assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
+
+
+#: one meaning for different things: the gradient of each network, batches of each law put together; what the
+#: front door calls as the library does
+SHARED = {"input_gradient", "stack", "check", "claims", "experiments", "run"}
+
+
+def sources_of(files: list[Path]) -> dict[str, set[tuple[str, ...]]]:
+    """Name → the modules that it is imported from; modules themselves go without."""
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("featscope"):
+                base = tuple((node.module or "").split(".")[1:])
+                for alias in node.names:
+                    if (*base, alias.name) not in NAMES:
+                        found.setdefault(alias.name, set()).add(base)
+    return found
+
+
+@pytest.mark.parametrize("paper", ["at", "fa", "cgro", "ep"])
+def test_a_name_that_others_import_means_one_thing(paper: str) -> None:
+    """In the library and in one paper's room; two papers may each have their Figure 3."""
+    sources = sources_of(MODULES)
+    for name in sources.keys() - SHARED - {"EXPERIMENTS", "CLAIMS", "FIGURES"}:
+        here = {base for base in sources[name] if base[:1] != ("papers",) or base[1:2] == (paper,)}
+        assert len(here) <= 1, f"{name} is imported from {sorted('.'.join(base) for base in here)}"
+
+
+def test_a_name_of_two_modules_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("from featscope.core.stats import wilson\nfrom featscope import claims\n")
+    (tmp_path / "b.py").write_text("from featscope.laws.patches import wilson\n")
+    assert sources_of(sorted(tmp_path.iterdir())) == {"wilson": {("core", "stats"), ("laws", "patches")}}

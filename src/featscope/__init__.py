@@ -13,7 +13,9 @@ heavy.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 
 __version__ = "0.1.0"
 
@@ -52,6 +54,8 @@ __all__ = [
 #: what type checkers take for true; `typing` itself would be most of the cost of this import
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from featscope.attacks.threat import Threat
     from featscope.core.errors import BadInput
     from featscope.core.streams import stream
@@ -64,7 +68,46 @@ else:
     def __getattr__(name: str) -> object:
         if name not in _DOORS:
             raise AttributeError(f"module 'featscope' has no attribute {name!r}")
-        return getattr(import_module(_DOORS[name]), name)
+        return _behind(name)
+
+
+def _behind(name: str) -> Any:
+    return getattr(import_module(_DOORS[name]), name)
+
+
+class _Door(ModuleType):
+    """A package that is also a function: `featscope.claims` holds modules, `featscope.claims()` lists what
+    there is. To who calls it or asks for its help it is the function."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._function(*arguments, **options)
+
+    @property
+    def _function(self) -> Any:
+        return _behind(self.__name__.rpartition(".")[2])
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return str(self._function.__doc__)
+
+    @property
+    def __signature__(self) -> Any:
+        from inspect import signature
+
+        return signature(self._function)
+
+
+class _House(ModuleType):
+    """This package: an inner package that is named like a public function becomes that function's door when
+    the import system puts it here, so neither knows the other."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _DOORS and isinstance(value, ModuleType):
+            value.__class__ = _Door
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _House
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,6 @@ from torch import Tensor
 from featscope.attacks.suite import assess_curve, usual_attacks
 from featscope.attacks.threat import Threat
 from featscope.claims import ledger
-from featscope.claims.registry import claim
 from featscope.claims.registry import claims as all_claims
 from featscope.core.errors import require, require_at_least
 from featscope.core.linearise import Model
@@ -161,12 +160,7 @@ def experiments() -> Listing[str]:
     >>> "patch-fig3" in fs.experiments()
     True
     """
-    columns: dict[str, Callable[[str], str]] = {
-        "experiment": str,
-        "paper": lambda name: experiment(name).paper,
-        "shows": lambda name: experiment(name).shows,
-    }
-    return Listing(list(all_experiments()), columns)
+    return _listing("experiment", all_experiments(), "paper", "shows")
 
 
 def claims() -> Listing[str]:
@@ -176,12 +170,14 @@ def claims() -> Listing[str]:
     >>> "AT-T4.4" in fs.claims()
     True
     """
-    columns: dict[str, Callable[[str], str]] = {
-        "claim": str,
-        "reference": lambda name: claim(name).reference,
-        "statement": lambda name: claim(name).statement,
-    }
-    return Listing(list(all_claims()), columns)
+    return _listing("claim", all_claims(), "reference", "statement")
+
+
+def _listing(title: str, registered: Mapping[str, Any], *facts: str) -> Listing[str]:
+    """Names with what is said of each."""
+    columns: dict[str, Callable[[str], str]] = {title: str}
+    columns |= {fact: lambda name, fact=fact: str(getattr(registered[name], fact)) for fact in facts}  # type: ignore[misc]
+    return Listing(list(registered), columns)
 
 
 @dataclass(frozen=True, repr=False)

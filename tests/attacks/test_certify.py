@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featscope.attacks.patch_axis_margin import outputs, worst_margins
-from featscope.attacks.patch_certificate import certified, certify
+from featscope.attacks.patch_certificate import certify, is_certified
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.losses import margin
@@ -97,7 +97,7 @@ def test_axis_minimum_is_attained_by_its_own_perturbation() -> None:
 def test_certified_points_withstand_attacks(eps: float) -> None:
     net, x, y = case(3)
     threat = Threat("Linf", eps, 2)
-    safe = certified(certify(net, x, y, threat).linear, net(x))
+    safe = is_certified(certify(net, x, y, threat).linear, net(x))
     attacked = (
         margin(
             net(x + PGD("margin", 30, restarts=3, every_target=True)(net, x, y, threat, stream(0, "a"))), y

@@ -16,7 +16,7 @@ from soundness import F64, assert_sound, assert_tight, ball_grid, combinations, 
 
 from featscope.attacks.cubic_certificate import certified_margin
 from featscope.attacks.patch_axis_margin import worst_margins
-from featscope.attacks.patch_certificate import certified, certify
+from featscope.attacks.patch_certificate import certify, is_certified
 from featscope.attacks.readout_certificate import certified_radii
 from featscope.attacks.threat import Threat
 from featscope.attacks.two_layer_radius import bracket_radii, exact_radii, lipschitz
@@ -24,7 +24,7 @@ from featscope.core.errors import BadInput
 from featscope.core.losses import margin
 from featscope.core.streams import stream
 from featscope.features.landscape import landscape
-from featscope.images.separation import closest, nearest
+from featscope.images.separation import closest, nearest_distances
 from featscope.laws.separation import conflict
 from featscope.nets import cubic_cnn, multiclass
 from featscope.nets.multiclass import MultiClass
@@ -295,7 +295,7 @@ def test_patch_bounds_are_tight_where_they_can_be(case: str, name: str) -> None:
 
 def test_certified_wants_more_than_rounding() -> None:
     outputs = tensor([[3.0, -4.0]] * 3)
-    assert certified(tensor([8e-9 * 1.01, 8e-9 * 0.99, -1.0]), outputs).tolist() == [True, False, False]
+    assert is_certified(tensor([8e-9 * 1.01, 8e-9 * 0.99, -1.0]), outputs).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 3.0])
@@ -550,7 +550,7 @@ def test_closest_images_by_brute_force_with_ties_and_extremes(seed: int, levels:
     assert found.distance == gaps.min() == gaps[found.left, found.right]
     assert found.pairs == (gaps < 999).sum() // 2
     few = (images[:50], labels[:50])
-    assert nearest(few, (images, labels)).tolist() == gaps[:50].min(1).tolist()
+    assert nearest_distances(few, (images, labels)).tolist() == gaps[:50].min(1).tolist()
     across = closest(few, (images[20:], labels[20:]))
     assert across.distance == gaps[:50, 20:].min() == gaps[across.left, 20 + across.right]
 

@@ -276,7 +276,7 @@ def test_the_trees_of_odd_widths_by_hand() -> None:
     assert grid_parameters(2, 3) == 27 * (12 + 2 * 9 + 4) - 2 * 3 * 9
     for width in (2, 3, 5, 7):
         graph = Graph(width)
-        blocks.largest(graph, graph.x, 1)
+        blocks.block_maximum(graph, graph.x, 1)
         x = torch.randn(40, width, generator=stream(width, "x"), dtype=F64)
         torch.testing.assert_close(graph(x)[:, 0], x.amax(-1), rtol=0, atol=1e-14)
         assert graph.depth == math.ceil(math.log2(width))

@@ -216,15 +216,18 @@ def test_conditions_take_equality_and_refuse_nan() -> None:
         (1.5, True, False),
         (NAN, False, False),
     ):
-        assert conditions.above("a", "text", value, 1.0).met is over
-        assert conditions.below("a", "text", value, 1.0).met is under
-    found = conditions.below("b", "n is small", 2.0, 1.0)
+        assert conditions.asks_at_least("a", "text", value, 1.0).met is over
+        assert conditions.asks_at_most("a", "text", value, 1.0).met is under
+    found = conditions.asks_at_most("b", "n is small", 2.0, 1.0)
     assert found == Condition("b", "n is small", 2.0, 1.0, False)
     assert found.as_json() == {"name": "b", "text": "n is small", "value": 2.0, "bound": 1.0, "met": False}
 
 
 def test_unmet_conditions_are_told_with_their_numbers() -> None:
-    both = [conditions.above("a", "α ≫ β", 123456.0, 2.0), conditions.above("b", "N ≤ N*", 0.123456, 2.0)]
+    both = [
+        conditions.asks_at_least("a", "α ≫ β", 123456.0, 2.0),
+        conditions.asks_at_least("b", "N ≤ N*", 0.123456, 2.0),
+    ]
     assert unmet(both) == ["N ≤ N*: 0.1235 against 2"]
 
 
@@ -232,11 +235,11 @@ def _with_law(run, *met: bool):
     rows = [
         {
             "part": "conditions",
-            **conditions.above(f"c{at}", f"condition {at}", 1.0, 1.0 if ok else 3.0).as_json(),
+            **conditions.asks_at_least(f"c{at}", f"condition {at}", 1.0, 1.0 if ok else 3.0).as_json(),
         }
         for at, ok in enumerate(met)
     ]
-    others = [{"part": "other", **conditions.above("x", "of another part", 0.0, 1.0).as_json()}]
+    others = [{"part": "other", **conditions.asks_at_least("x", "of another part", 0.0, 1.0).as_json()}]
     run.__dict__["rows"] = pl.concat([run.rows, pl.DataFrame(rows + others)], how="diagonal_relaxed")
     return run
 

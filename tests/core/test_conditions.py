@@ -12,7 +12,8 @@ from featscope.claims.claim import Finding, Verdict
 from featscope.claims.judging import unmet_conditions, within_assumptions
 from featscope.core.columns import Columns, column
 from featscope.core.conditions import Condition
-from featscope.core.store import Folder, Silent, Store
+from featscope.core.progress import Silent
+from featscope.core.store import Folder, Store
 from featscope.experiments.run import Run
 from featscope.laws.clusters import ClusterLaw, ClusterSetting
 
@@ -92,3 +93,15 @@ def test_a_column_can_be_copied() -> None:
 
     for again in (copy.deepcopy(Some.u), pickle.loads(pickle.dumps(Some.u))):
         assert (again, again.meaning) == ("u", "a number")
+
+
+def test_parts_follow_their_labels_as_numbers(tmp_path: Path) -> None:
+    def write(folder: Folder) -> None:
+        for seed, at in ((10, 0.5), (2, 1e-5), (2, 0.5), (1, 16.0)):
+            folder.add("p", [{"a": seed}], seed=seed, at=at)
+        for name in ("b", "a"):
+            folder.add("q", [{"a": 0}], net=name)
+
+    run = written(tmp_path, write)
+    assert run.part("p").select("seed", "at").rows() == [(1, 16.0), (2, 1e-5), (2, 0.5), (10, 0.5)]
+    assert run.part("q")["net"].to_list() == ["a", "b"]

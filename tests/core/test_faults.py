@@ -25,7 +25,8 @@ from torch import Tensor
 from featscope.claims import ledger
 from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
 from featscope.cli.main import invoke
-from featscope.core import store as stores
+from featscope.core import files as written
+from featscope.core.progress import Silent
 from featscope.core.store import Folder, Part, Store
 from featscope.dynamics import trajectory as loop
 from featscope.dynamics.trajectory import by_seed, trajectory
@@ -141,7 +142,7 @@ class Moments:
             (Path, "mkdir"),
             (Path, "unlink"),
             (shutil, "rmtree"),
-            (stores, "write_bytes"),
+            (written, "write_bytes"),
         ):
             monkeypatch.setattr(owner, name, self.counted(getattr(owner, name)))
 
@@ -209,7 +210,7 @@ def test_the_parts_of_a_run_outlive_every_moment_until_it_is_finished(tmp_path: 
 
     plan = Experiment("toy", "at", "a toy", Spec, counted, {})
     who = specs.identity(plan, Spec())
-    with store.write(who, stores.Silent()) as folder:
+    with store.write(who, Silent()) as folder:
         counted(Spec(), folder)
 
         def finish() -> None:
@@ -332,7 +333,7 @@ def test_a_damaged_finished_run_is_made_again(
 
 def test_a_damaged_part_of_an_unfinished_run_is_made_again(whole: Run, tmp_path: Path) -> None:
     store, who = Store(tmp_path / "runs"), specs.identity(TOY, Spec())
-    with store.write(who, stores.Silent()) as folder:
+    with store.write(who, Silent()) as folder:
         toy(Spec(), folder)
     tried = 0
     for damaged in truncations(folder.partial, tmp_path / "spare"):

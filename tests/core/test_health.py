@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,7 +98,27 @@ def test_how_is_kept_over_a_resumption(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_clock_may_be_large_and_only_a_clock() -> None:
     assert trajectory(grow(1.0), start(1.0), 3, look, clocks=("time",)).diverged == {}
-    assert trajectory(grow(1.0), start(1.0), 3, look).diverged == {"0": 1}
+    assert trajectory(grow(1.0), start(1.0), 3, look).diverged == {"": 1}
+
+
+@pytest.mark.parametrize(
+    ("labels", "name", "said"),
+    [
+        ({"seed": 4}, "4", "x, run 4 saturated at step 1;"),
+        ({"net": "fine", "seed": 4}, "net=fine,seed=4", "x, run net=fine,seed=4 saturated at step 1;"),
+        ({}, "", "x, saturated at step 1;"),
+    ],
+)
+def test_an_only_run_is_called_by_the_labels_of_its_part(
+    labels: dict[str, int | str], name: str, said: str, tmp_path: Path
+) -> None:
+    part = Part(tmp_path, "p", labels)
+    record = trajectory(grow(1.0), start(1.0), 3, look, keep=part)
+    assert record.diverged == {name: 1}
+    assert part.read().notes["diverged"] == {name: 1}
+    with pytest.raises(Diverged, match=re.escape(said)):
+        record.healthy("x")
+    assert told(part.read().notes) == said.removeprefix("x, ").removesuffix(";") + ", in no mean"
 
 
 SMALL = [

@@ -8,9 +8,13 @@ from typing import ClassVar
 import pytest
 import torch
 
+from featscope.core import files
 from featscope.core import store as stores
 from featscope.core.errors import BadInput, FeatscopeError
-from featscope.core.store import Folder, Silent, Store, StoredRun, digest, find_stored
+from featscope.core.files import digest
+from featscope.core.progress import Silent
+from featscope.core.store import Folder, Store
+from featscope.core.stored import StoredRun, find_stored
 from featscope.experiments import spec as specs
 from featscope.experiments.runner import run
 from featscope.experiments.spec import Experiment, Request, Spec
@@ -108,7 +112,7 @@ def test_a_crash_while_saving_keeps_the_previous_save(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(stores, "to_safetensors", full)
+    monkeypatch.setattr(files, "to_safetensors", full)
     with pytest.raises(OSError, match="full"):
         part.save(2, False, [{"a": 1}, {"a": 2}], {"t": torch.zeros(2)})
     monkeypatch.undo()
@@ -116,6 +120,54 @@ def test_a_crash_while_saving_keeps_the_previous_save(
     assert saved is not None
     assert saved.step == 1
     assert torch.equal(saved.tensors["t"], torch.ones(2))
+
+
+@pytest.mark.parametrize("saves", [1, 2, 3])
+def test_a_crash_while_saving_a_step_once_more_keeps_its_last_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saves: int
+) -> None:
+    part = stores.Part(tmp_path, "p")
+    for value in range(saves):
+        part.save(2, False, [], {"t": torch.full((2,), value)})
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(stores, "to_safetensors", full)
+    with pytest.raises(OSError, match="full"):
+        part.save(2, False, [], {"t": torch.zeros(2)})
+    monkeypatch.undo()
+    saved = part.load()
+    assert saved is not None
+    assert saved.tensors["t"].tolist() == [saves - 1] * 2
+
+
+@pytest.mark.parametrize("left", ["old", "parts"])
+def test_what_a_kill_left_beside_a_finished_run_goes_when_it_is_found(tmp_path: Path, left: str) -> None:
+    store = Store(tmp_path)
+    done = run(Request(TOY, specs.resolve(TOY, "quick")), store)
+    rest = done.path.with_name(done.path.name + ".old") if left == "old" else done.path / "parts"
+    rest.mkdir()
+    found = store.find(done.identity)
+    assert found is not None
+    assert found.path == done.path
+    assert not rest.exists()
+
+
+def test_a_run_is_finished_although_what_it_leaves_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck(path: Path, ignore_errors: bool = False) -> None:
+        if path.exists() and not ignore_errors:
+            raise PermissionError(errno.EACCES, "held by another program")
+
+    store, request = Store(tmp_path), Request(TOY, specs.resolve(TOY, "quick"))
+    run(request, store)
+    monkeypatch.setattr(stores.shutil, "rmtree", stuck)
+    again = run(request, store, force=True)
+    assert (again.path / "parts").exists()
+    assert again.path.with_name(again.path.name + ".old").exists()
+    assert again.summary == {"size": 2}
 
 
 def test_digests_do_not_depend_on_the_order_of_keys() -> None:

@@ -11,7 +11,7 @@ from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.patch_descent import Weights, training_step
-from featscope.dynamics.patch_observables import correlations, orthogonal_part, own_correlations
+from featscope.dynamics.patch_observables import feature_correlations, orthogonal_part, own_correlations
 from featscope.laws.patches import PatchLaw
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at.patch_scaling import expected_maximum, power_run
@@ -181,7 +181,7 @@ def test_expected_maximum_of_gaussians() -> None:
 
 def test_observables_read_the_decomposition() -> None:
     law, _, _, u, v, w0 = setup("constant")
-    found = correlations(w0, law)
+    found = feature_correlations(w0, law)
     assert torch.allclose(own_correlations(found.u)[1], w0[1] @ u[1])
     rest = orthogonal_part(w0, law)
     assert float((rest @ torch.cat([u, v]).mT).abs().max()) < 1e-12

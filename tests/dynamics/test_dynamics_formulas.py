@@ -17,7 +17,7 @@ from featscope.dynamics import patch_observables as ob
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics import signal_descent as sg
 from featscope.dynamics.cluster_flow import begin, finished, flow_step
-from featscope.dynamics.cluster_observables import Watch, cosines, summarise_cosines
+from featscope.dynamics.cluster_observables import ClusterObservables, cosines, summarise_cosines
 from featscope.dynamics.patch_descent import Weights, by_class, descend, draw_batch, training_step
 from featscope.laws.clusters import ClusterLaw
 from featscope.laws.patches import PatchBatch, PatchLaw
@@ -84,7 +84,7 @@ def test_cluster_starts_have_their_scales() -> None:
         assert not zero.any()
 
 
-def watched(fine: bool, shift: int) -> tuple[dict[str, float], cd.Descent, Watch]:
+def watched(fine: bool, shift: int) -> tuple[dict[str, float], cd.Descent, ClusterObservables]:
     train = LAW.sample(N, stream(5, "data"))
     count = 3 * H if fine else 2 * M
     state = cd.Descent(
@@ -92,7 +92,7 @@ def watched(fine: bool, shift: int) -> tuple[dict[str, float], cd.Descent, Watch
         torch.zeros(count, dtype=F64) if fine else normal(count, seed=7 + shift),
         normal(count, N, seed=8 + shift),
     )
-    watch = Watch(LAW, train)
+    watch = ClusterObservables(LAW, train)
     row = watch.fine(state, H) if fine else watch.binary(state, output_weights(M))
     return {key: float(value) for key, value in row.items()}, state, watch
 
@@ -187,7 +187,7 @@ def test_cluster_observables_by_plain_loops(fine: bool, shift: int) -> None:
 def test_ratios_of_positive_coefficients_and_of_vanishing_slopes() -> None:
     train = LAW.sample(N, stream(5, "data"))
     state = cd.Descent(60 * LAW.features()[[0, 1, 2]], torch.zeros(3, dtype=F64), 1 + normal(3, N).abs())
-    row = Watch(LAW, train).fine(state, 1)
+    row = ClusterObservables(LAW, train).fine(state, 1)
     assert row["lambda_ratio"] == pytest.approx(row["lambda_max"] / row["lambda_min"])
     assert float(row["lambda_ratio"]) > 1
     assert math.isfinite(float(row["slope_ratio"]))
@@ -338,7 +338,7 @@ def test_patch_observables_by_plain_loops(runs: int | None) -> None:
         return
     u, v = PATCHES.features()
     noise = batch.x - PATCHES.signal(batch.y, batch.robust, batch.amplitude)
-    found = ob.correlations(net.w, PATCHES)
+    found = ob.feature_correlations(net.w, PATCHES)
     for i in range(3):
         for r in range(2):
             for j in range(3):
@@ -504,7 +504,7 @@ def test_small_steps_are_the_largest_that_change_little() -> None:
 
 def test_a_step_of_the_tensor_power_method_by_hand() -> None:
     step = co.tensor_power_step(4, 0.1, torch.tensor(3.0, dtype=F64), 2.0)
-    pair = step(co.Pair(torch.tensor(2.0, dtype=F64), torch.tensor(0.5, dtype=F64)), 0)
+    pair = step(co.PowerPair(torch.tensor(2.0, dtype=F64), torch.tensor(0.5, dtype=F64)), 0)
     assert float(pair.x) == pytest.approx(2 + 0.1 * 2 * 8)
     assert float(pair.y) == pytest.approx(0.5 + 0.1 * 3 * 2 * 0.125)
 
@@ -613,12 +613,15 @@ def test_both_dynamics_side_by_side() -> None:
     instance, kernel, objective = signal_case()
     x, y = instance.train.x, instance.train.y
     descent = sg.descent_step(x, y, ETA, LAM, sg.weakened(x, 0.4))
-    both = sg.side_by_side(sg.recursion_step(kernel, objective), descent)(
-        sg.Pair(*kernel.start(POINTS), instance.w), 0
-    )
+    recursion, start = sg.recursion_step(kernel, objective), kernel.start(POINTS)
+    step = sg.side_by_side(recursion, start, descent)
+    both = step(sg.RoutePair(start.u, start.v, start.c, instance.w), 0)
     assert torch.allclose(both.w[..., 0], both.u, atol=1e-12)
+    alone = recursion(recursion(start, 0), 1)
+    again = step(both, 1)
+    assert all(torch.equal(getattr(again, name), getattr(alone, name)) for name in "uvc")
     called = sg.descent_step(x, y, ETA, LAM, lambda w, x, y: sg.weakened(x, 0.4))
-    assert torch.equal(called(sg.Weights(instance.w), 0).w, both.w)
+    assert torch.equal(called(sg.CubicWeights(instance.w), 0).w, both.w)
 
 
 @pytest.mark.parametrize(("steps", "size"), [(1, 0.3), (4, 2.5 * 0.3 / 4)])

@@ -1,16 +1,29 @@
-"""What an experiment writes is what it declares: every part, every column, in the quick profile."""
+"""What an experiment writes is what it declares: every part, every column, both ways, in the quick profile."""
 
 from pathlib import Path
 
 import pytest
 
+from featscope.core.errors import BadInput
 from featscope.core.store import CONDITIONS, Store
+from featscope.experiments.packing import Packing, illustration_rows, law_rows
 from featscope.experiments.registry import experiments
 from featscope.experiments.run import Run
 from featscope.experiments.runner import run
 from featscope.experiments.spec import request
+from featscope.papers.cgro.built import BuiltCgro, accuracy_rows
 
 SYNTHETIC = [name for name, plan in experiments().items() if not plan.needs_data]
+
+#: parts in which nothing is drawn, so that they have no seed: formulas, and recursions of given constants
+WITHOUT_A_DRAW = {
+    ("patch-scaling", "power"),
+    ("clusters-properties", "stated"),
+    ("clusters-assumption", "proof"),
+    ("signal-lemmas", "lemmas"),
+    ("manifold", "table"),
+    ("packing", "count"),
+}
 
 
 @pytest.fixture(scope="session")
@@ -18,21 +31,15 @@ def quick_runs(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return Store(tmp_path_factory.mktemp("quick-runs"))
 
 
-def compare_with_declared(done: Run) -> None:
-    """Parts and columns of a run against its experiment's declaration; labels of parts and `part` itself go
-    without."""
+def compare_with_declared(done: Run, unwritten: dict[str, set[str]] | None = None) -> None:
+    """Parts and columns of a run are those of its experiment's declaration, but for columns that this very
+    run leaves empty."""
     declared = experiments()[done.experiment].columns
-    for name in sorted(set(done.rows["part"].to_list()) - {CONDITIONS}):
-        assert name in declared, f"part {name} is not declared"
-        written = {column for column in done.part(name).columns if column != "part"}
-        known = set(declared[name].all())
-        labels = {
-            piece.partition("=")[0]
-            for key in done.tensors
-            for piece in key.partition("[")[2].partition("]")[0].split(",")
-            if piece
-        }
-        assert written - labels <= known, f"{name}: {sorted(written - labels - known)} not declared"
+    assert set(done.rows["part"].to_list()) - {CONDITIONS} == set(declared)
+    for name, columns in declared.items():
+        written = set(done.part(name).columns) - {"part"}
+        empty = (unwritten or {}).get(name, set())
+        assert written == set(columns.all()) - empty, f"{name}: {sorted(written ^ set(columns.all()))}"
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)
@@ -68,3 +75,28 @@ def test_every_column_has_a_meaning(name: str) -> None:
         assert columns.__doc__, f"{part}: {columns.__name__} says nothing of its rows"
         for column, told in columns.all().items():
             assert len(told.meaning) > 2, f"{part}: {column} has no meaning"
+
+
+def test_what_is_drawn_has_a_column_for_its_seed() -> None:
+    parts = {
+        (name, part): kind for name, plan in experiments().items() for part, kind in plan.columns.items()
+    }
+    assert {place for place, kind in parts.items() if "seed" not in kind.all()} == WITHOUT_A_DRAW
+
+
+def test_every_seed_has_rows_and_they_are_those_of_the_seed_alone() -> None:
+    packing = Packing(listed=(2, 3), train_dimensions=(2,), widths=(2, 4), train_steps=20)
+    built = BuiltCgro(dimensions=(4,), samples=(5,), accuracy_shares=(0.5, 0.9))
+    both, second = packing.replace(seeds=(0, 7)), packing.replace(seeds=(7,))
+    for rows in (law_rows, illustration_rows):
+        assert {row["seed"] for row in rows(both)} == {0, 7}
+        assert [row for row in rows(both) if row["seed"] == 7] == rows(second)
+    found = accuracy_rows(built.replace(seeds=(0, 7)))
+    assert [row for row in found if row["seed"] == 7] == accuracy_rows(built.replace(seeds=(7,)))
+    assert {row["seed"] for row in found} == {0, 7}
+
+
+@pytest.mark.parametrize("name", ["clusters-built", "image-separation"])
+def test_an_experiment_that_draws_once_refuses_several_seeds(name: str) -> None:
+    with pytest.raises(BadInput, match=r"by one seed: seeds=\[0, 1\]; give one seed"):
+        request(experiments()[name], "quick", {"seeds": [0, 1]})

@@ -9,7 +9,8 @@ import torch
 from image_runs import folder_with
 
 from featscope.core.errors import BadInput, FeatscopeError
-from featscope.core.store import Silent, Store
+from featscope.core.progress import Silent
+from featscope.core.store import Store
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import Trainer, accuracy, pack
 from featscope.experiments.image_network import Network, both, both_needed, networks_needed, trained

@@ -16,7 +16,7 @@ from featscope.laws.amplitudes import Constant, Count, LogNormal, Uniform
 from featscope.laws.cluster_properties import failure_bound, proof_epsilon, properties
 from featscope.laws.clusters import ClusterBatch, ClusterLaw, ClusterSetting
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, both_kinds
-from featscope.laws.separated import ManifoldLaw, PackingLaw, packing_for, separated, separated_sample
+from featscope.laws.separated import ManifoldLaw, PackingLaw, RadiusSetting, SeparatedLaw, packing_for
 from featscope.laws.separation import conflict
 from featscope.laws.signal import SignalLaw, SignalSetting
 
@@ -303,9 +303,13 @@ def test_a_packing_is_its_grid_with_displaced_labels() -> None:
     assert torch.allclose(support.x[:, 2], 0.5 + 0.025 * support.y)
     apart = torch.cdist(support.x[support.y > 0], support.x[support.y < 0], p=math.inf)
     assert float(apart.min()) >= law.spacing - 1e-12
-    found = found_in(law.check())
+    found = found_in(law.check(law.own_radius))
     says(found["separated"], 0.4, 0.2, True)
     says(found["fragile"], 0.025, 0.1, True)
+    asked = found_in(law.check(RadiusSetting(0.02)))
+    says(asked["separated"], 0.4, 0.04, True)
+    says(asked["fragile"], 0.025, 0.02, False)
+    says(found_in(law.check(RadiusSetting(0.21)))["separated"], 0.4, 0.42, False)
     assert not torch.equal(law.replace(label_seed=5).support().y, support.y)
     with pytest.raises(BadInput, match="too large"):
         PackingLaw(D=20, levels=3).support()
@@ -313,12 +317,12 @@ def test_a_packing_is_its_grid_with_displaced_labels() -> None:
 
 @pytest.mark.parametrize("norm", ["L2", "Linf"])
 def test_a_separated_sample_keeps_its_distance_and_alternates(norm: str) -> None:
-    batch = separated_sample(20, 3, norm, 0.25, stream(0, "points"))
+    batch = SeparatedLaw(d=3, norm=norm, separation=0.25).sample(20, stream(0, "points"))
     assert batch.y.tolist() == [1.0, -1.0] * 10
     gaps = torch.cdist(batch.x[batch.y > 0], batch.x[batch.y < 0], p=2.0 if norm == "L2" else math.inf)
     assert float(gaps.min()) >= 0.25
     with pytest.raises(BadInput, match="no room"):
-        separated_sample(4, 1, norm, 1.5, stream(0, "points"))
+        SeparatedLaw(d=1, norm=norm, separation=1.5).sample(4, stream(0, "points"))
 
 
 def test_the_manifolds_chart_recovers_and_expands_by_its_scale() -> None:
@@ -335,9 +339,12 @@ def test_the_manifolds_chart_recovers_and_expands_by_its_scale() -> None:
     wave = torch.sin(2 * math.pi * (z[:, 1] + 3 / 9)) * 0.5 / 3
     assert torch.allclose((x - 0.5) @ law.frame()[:, 2 + 3] / law.scale, wave, atol=1e-12)
     # The chart's R = .4 and δ = .4·R/2 = .08, both times the scale in R^9.
-    found = found_in(law.check())
+    found = found_in(law.check(law.own_radius))
     says(found["separated-embedded"], 0.4 * law.scale, 0.16 * law.scale, True)
     says(found["separated"], 0.4, 0.16, True)
+    far = found_in(law.check(RadiusSetting(0.3 * law.scale)))
+    says(far["separated-embedded"], 0.4 * law.scale, 0.6 * law.scale, False)
+    says(far["separated"], 0.4, 0.6, False)
 
 
 def test_a_packing_for_a_number_of_sites_has_the_fewest_levels() -> None:
@@ -348,7 +355,7 @@ def test_a_packing_for_a_number_of_sites_has_the_fewest_levels() -> None:
         3,
     )
     assert packing_for(4, 65, 7).label_seed == 7
-    assert not separated(0.19, 0.1).met
+    says(SeparatedLaw(separation=0.19).check(RadiusSetting(0.1))[0], 0.19, 0.2, False)
 
 
 @pytest.mark.parametrize(

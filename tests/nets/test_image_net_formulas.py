@@ -16,7 +16,7 @@ from featscope.nets.classifier import (
     Representation,
     initialise,
 )
-from featscope.nets.efficientnet import MEAN, STD, InvertedResidual, Row, efficientnet_lite0
+from featscope.nets.efficientnet import MEAN, STD, InvertedResidual, Stage, efficientnet_lite0
 from featscope.nets.encoders import Resized
 from featscope.nets.lenet import lenet5
 from featscope.nets.networks import NetworkSpec
@@ -184,7 +184,7 @@ def test_an_inverted_residual_is_its_formula(kernel, stride, expand):
 
 
 def test_the_lite_table_is_read_row_by_row():
-    net = efficientnet_lite0((Row(1, 3, 1, 1, 16), Row(2, 5, 2, 6, 24)), stem=8, top=40, classes=5)
+    net = efficientnet_lite0((Stage(1, 3, 1, 1, 16), Stage(2, 5, 2, 6, 24)), stem=8, top=40, classes=5)
     assert net.layers == ("stem", "block0", "block1", "block2", "top", "pooled")
     assert [net.stages[f"block{i}"].added for i in range(3)] == [False, False, True]
     filters = [

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from featscope.images.catalogue import EFFICIENTNET, Weights
+from featscope.images.catalogue import EFFICIENTNET, EncoderWeights
 from featscope.images.weights import content_hash
 from featscope.nets.efficientnet import CLASSES, EPSILON, LITE0, STEM, TOP
 
@@ -52,7 +52,7 @@ def random_weights(seed: int = 0) -> dict[str, Tensor]:
     return made
 
 
-def described(weights: dict[str, Tensor]) -> Weights:
+def described(weights: dict[str, Tensor]) -> EncoderWeights:
     """The catalogue's entry, for these weights."""
     return replace(EFFICIENTNET, sha256=content_hash(weights))
 

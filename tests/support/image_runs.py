@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from featscope.core.store import Folder, Silent, Store
+from featscope.core.progress import Silent
+from featscope.core.store import Folder, Store
 from featscope.experiments.run import Run
 from featscope.experiments.runner import run
 from featscope.experiments.spec import Experiment, Request, Spec

@@ -12,7 +12,8 @@ from judging import made
 from scipy.stats import t as student
 
 from featscope.core.conditions import Condition
-from featscope.core.store import CONDITIONS, labelled
+from featscope.core.store import CONDITIONS
+from featscope.core.stored import labelled
 from featscope.experiments.run import Run
 
 NAN = float("nan")

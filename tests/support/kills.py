@@ -29,7 +29,8 @@ import torch
 
 from featscope.claims.registry import claims
 from featscope.cli import main as cli
-from featscope.core import store as stores
+from featscope.core import files as written
+from featscope.core.stored import find_stored
 from featscope.dynamics import image_training as epochs
 from featscope.dynamics import trajectory
 from featscope.images import datasets
@@ -84,7 +85,7 @@ class Scenario:
 
 def runs_in(folder: Path) -> object:
     found = {}
-    for run in stores.find_stored(folder):
+    for run in find_stored(folder):
         tensors = {
             name: hashlib.sha256(t.numpy().tobytes()).hexdigest() for name, t in sorted(run.tensors.items())
         }
@@ -203,7 +204,7 @@ def reporting(folder: Path) -> Scenario:
 
     def before(runs: Path) -> None:
         shutil.copytree(made, runs, dirs_exist_ok=True)
-        for run in stores.find_stored(runs):
+        for run in find_stored(runs):
             shutil.rmtree(run.path / "figures")
 
     return Scenario(lambda runs: ["report", str(runs), "--out", str(runs / "page.html")], page_in, before)
@@ -281,7 +282,7 @@ class Moments:
             self.tick()
             sync(handle)
 
-        stores.write_bytes, os.fsync = half, counted
+        written.write_bytes, os.fsync = half, counted
         sys.addaudithook(self.hook)
 
 

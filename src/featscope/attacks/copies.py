@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from featscope.attacks.mode import in_mode
 from featscope.core.linearise import Model
 from featscope.core.losses import margin
-from featscope.nets.fold import fold, spread
+from featscope.nets.fold import evenly, fold
 
 #: how many of the examples that a copy does not fool are searched on the network itself
 SAMPLE = 16
@@ -47,7 +47,7 @@ class Fallen:
 
 
 #: search (model, which examples, a name for the random stream)
-Look = Callable[[Model, Tensor, str], Fallen]
+Search = Callable[[Model, Tensor, str], Fallen]
 
 
 def fast_copy(model: Model, x: Tensor, fast: bool = True) -> tuple[Model, int]:
@@ -86,7 +86,7 @@ def recount(network: Model, found: Fallen, x: Tensor, y: Tensor, batch: int = 50
 
 
 def search(
-    network: Model, copy: Model, x: Tensor, y: Tensor, look: Look, probe: Look | None = None
+    network: Model, copy: Model, x: Tensor, y: Tensor, look: Search, probe: Search | None = None
 ) -> tuple[Fallen, list[str]]:
     """Search on the copy and settle on the network; ``probe`` is the search of the sample, if another."""
     everyone = torch.arange(len(y), device=x.device)
@@ -100,7 +100,7 @@ def search(
     again = differs.nonzero()[:, 0].to(x.device)
     if len(again):
         found.put(again, look(network, again, "again"))
-    seen, fault = hidden(network, copy, x, y, found.fooled_at, probe or look)
+    seen, fault = missed_by_copy(network, copy, x, y, found.fooled_at, probe or look)
     found.put(*seen)
     if not fault:
         return found, []
@@ -109,15 +109,15 @@ def search(
     return found, [DROPPED]
 
 
-def hidden(
-    network: Model, copy: Model, x: Tensor, y: Tensor, fooled_at: Tensor, look: Look
+def missed_by_copy(
+    network: Model, copy: Model, x: Tensor, y: Tensor, fooled_at: Tensor, look: Search
 ) -> tuple[tuple[Tensor, Fallen], bool]:
     """A sample of the examples that fell last, searched on the network: what was found, and whether the same
     search on the copy finds less.
     """
     last = (fooled_at == fooled_at.max()) & (fooled_at > 0) if len(fooled_at) else fooled_at > 0
     left = last.nonzero()[:, 0]
-    chosen = left[spread(len(left), SAMPLE)].to(x.device)
+    chosen = left[evenly(len(left), SAMPLE)].to(x.device)
     if not len(chosen):
         return (chosen, Fallen(fooled_at[:0], x[:0])), False
     own = look(network, chosen, "sample")

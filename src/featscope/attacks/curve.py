@@ -26,7 +26,7 @@ from featscope.core.losses import margin
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class AccuracyCurve:
     """Robust accuracy at each radius, and for each example the smallest radius of the list at which it is
     fooled (∞: none; 0: at once).
 
@@ -58,7 +58,7 @@ def robust_curve(
     attack: PGD,
     rng: torch.Generator,
     batch: int = 500,
-) -> Curve:
+) -> AccuracyCurve:
     """One attack at radii that bisect the list.
 
     A perturbation found at a smaller radius is one at every larger radius, so accuracy never rises.
@@ -123,10 +123,12 @@ def accuracies(radii: Sequence[float], fooled_at: Tensor) -> tuple[float, ...]:
     return tuple(float((fooled_at > radius).double().mean()) for radius in radii)
 
 
-def count(radii: Sequence[float], found: Fallen, warnings: Sequence[str] = (), folded: int = 0) -> Curve:
+def count(
+    radii: Sequence[float], found: Fallen, warnings: Sequence[str] = (), folded: int = 0
+) -> AccuracyCurve:
     """The curve of what was found."""
     by = {name: accuracies(radii, after) for name, after in found.after.items()}
-    return Curve(
+    return AccuracyCurve(
         tuple(radii),
         accuracies(radii, found.fooled_at),
         found.fooled_at,

@@ -24,7 +24,7 @@ from featscope.nets.two_layer import TwoLayer
 
 _UNIT = Ball(2.0, 1.0)
 #: x (restarts, n, D) ↦ the signed score (negative or zero means misclassified) and the direction to ascend.
-Objective = Callable[[Tensor], tuple[Tensor, Tensor]]
+AttackObjective = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 class Found(NamedTuple):
@@ -36,7 +36,7 @@ class Found(NamedTuple):
     delta: Tensor
 
 
-def binary_objective(net: TwoLayer, y: Tensor) -> Objective:
+def binary_objective(net: TwoLayer, y: Tensor) -> AttackObjective:
     """Descend the margin y f.
 
     The logistic loss is monotone in it, so its normalised gradient is the same: one attack, both losses.
@@ -51,7 +51,7 @@ def binary_objective(net: TwoLayer, y: Tensor) -> Objective:
     return objective
 
 
-def readout_objective(net: MultiClass, signs: Tensor, y: Tensor) -> Objective:
+def readout_objective(net: MultiClass, signs: Tensor, y: Tensor) -> AttackObjective:
     """Descend y · (logsumexp_{J₊} F − logsumexp_{J₋} F)."""
 
     def objective(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -63,7 +63,7 @@ def readout_objective(net: MultiClass, signs: Tensor, y: Tensor) -> Objective:
     return objective
 
 
-def own_loss_objective(net: MultiClass, signs: Tensor, y: Tensor, cluster: Tensor) -> Objective:
+def own_loss_objective(net: MultiClass, signs: Tensor, y: Tensor, cluster: Tensor) -> AttackObjective:
     """Ascend the cross-entropy with the cluster label; success is still a wrong binary read-out."""
 
     def objective(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,7 +93,7 @@ class MinimalPGD:
         for name in ("steps", "restarts", "rounds"):
             require_at_least(name, getattr(self, name), 1)
 
-    def __call__(self, objective: Objective, x: Tensor, rng: torch.Generator) -> Found:
+    def __call__(self, objective: AttackObjective, x: Tensor, rng: torch.Generator) -> Found:
         """Return the smallest radius at which some restart succeeded; examples misclassified as they are have
         radius 0.
         """
@@ -111,7 +111,7 @@ class MinimalPGD:
             low = torch.where(better | wrong, low, torch.maximum(low, eps)).clamp(max=self.reach)
         return Found(best, delta)
 
-    def _attack(self, objective: Objective, x: Tensor, eps: Tensor, rng: torch.Generator) -> Tensor:
+    def _attack(self, objective: AttackObjective, x: Tensor, eps: Tensor, rng: torch.Generator) -> Tensor:
         """PGD at radius eps_i from uniform starts; the shortened shortest success, or the last point."""
         radius = eps[:, None]
         start = radius * _UNIT.sample((self.restarts, *x.shape), rng, x)
@@ -133,7 +133,7 @@ class MinimalPGD:
 
         return move
 
-    def _shorten(self, objective: Objective, x: Tensor, delta: Tensor, success: Tensor) -> Tensor:
+    def _shorten(self, objective: AttackObjective, x: Tensor, delta: Tensor, success: Tensor) -> Tensor:
         """Bisect the segment from the example to the success for its last point that is misclassified."""
         low, high = torch.zeros_like(x[:, :1]), torch.ones_like(x[:, :1])
         for _ in range(25):
@@ -143,7 +143,7 @@ class MinimalPGD:
         return torch.where(success[:, None], high * delta, delta)
 
 
-def _look(objective: Objective) -> Look:
+def _look(objective: AttackObjective) -> Look:
     def look(points: Tensor) -> Seen:
         margin, direction = objective(points)
         return Seen(-margin, lambda: -margin, lambda: direction)

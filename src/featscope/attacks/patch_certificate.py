@@ -127,6 +127,6 @@ def _best_tangent(
     return best
 
 
-def certified(bound: Tensor, outputs: Tensor) -> Tensor:
+def is_certified(bound: Tensor, outputs: Tensor) -> Tensor:
     """Which points are certified robust: a lower bound that exceeds what rounding could explain."""
     return bound > ROUNDING * (1 + outputs.abs().sum(-1))

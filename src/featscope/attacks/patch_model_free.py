@@ -10,6 +10,11 @@ from featscope.core.errors import require
 from featscope.laws.patches import PatchBatch, PatchLaw
 
 
+def _other_class(law: PatchLaw, batch: PatchBatch, rng: torch.Generator) -> Tensor:
+    """y', uniform over the classes other than y."""
+    return (batch.y + torch.randint(1, law.k, batch.y.shape, generator=rng)) % law.k
+
+
 def model_free(law: PatchLaw, batch: PatchBatch, eps: float, rng: torch.Generator) -> Tensor:
     """Δ(X, y), with y' uniform over the other classes; it is in the ℓ∞ ball only if ε ≥ β_p."""
     top = float(batch.amplitude[~batch.robust].max()) if bool((~batch.robust).any()) else 0.0
@@ -19,8 +24,7 @@ def model_free(law: PatchLaw, batch: PatchBatch, eps: float, rng: torch.Generato
         f"eps={eps}, β={top}",
         "raise eps",
     )
-    shift = torch.randint(1, law.k, batch.y.shape, generator=rng)
-    other = (batch.y + shift) % law.k
+    other = _other_class(law, batch, rng)
     _, v = law.features(batch.x.dtype)
     swap = eps * v[other][..., None, :] - batch.amplitude[..., None] * v[batch.y][..., None, :]
     return torch.where(batch.robust[..., None], torch.zeros_like(swap), swap)
@@ -35,8 +39,7 @@ def write_robust(law: PatchLaw, batch: PatchBatch, eps: float, rng: torch.Genera
         f"frame={law.frame}",
         "use axes",
     )
-    shift = torch.randint(1, law.k, batch.y.shape, generator=rng)
-    other = (batch.y + shift) % law.k
+    other = _other_class(law, batch, rng)
     u, _ = law.features(batch.x.dtype)
     swap = eps * (u[other] - u[batch.y])
     return swap[..., None, :].expand_as(batch.x).contiguous()

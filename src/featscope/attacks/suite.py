@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from featscope.attacks.admit import admit
 from featscope.attacks.apgd import APGD
-from featscope.attacks.copies import Fallen, Look, fast_copy, search
-from featscope.attacks.curve import Curve, count, fall, require_ascending
+from featscope.attacks.copies import Fallen, Search, fast_copy, search
+from featscope.attacks.curve import AccuracyCurve, count, fall, require_ascending
 from featscope.attacks.evaluate import Evaluation, evaluate
 from featscope.attacks.mode import in_mode
 from featscope.attacks.pgd import PGD, Attack
@@ -156,7 +156,7 @@ def assess_curve(
     seed: int = 0,
     batch: int = 250,
     fast: bool = True,
-) -> Curve:
+) -> AccuracyCurve:
     """Robust accuracy over radii against all attacks, in batches.
 
     A network that can be folded is searched as its folded copy and judged as itself.
@@ -200,7 +200,7 @@ def _look(
     attacks: Sequence[Attack],
     seed: int,
     batch: int,
-) -> Look:
+) -> Search:
     """The search of chosen examples, batch by batch, each with a random stream of its own."""
 
     def look(model: Model, chosen: Tensor, name: str) -> Fallen:
@@ -219,7 +219,7 @@ def _look(
 
 def _afterwards(
     model: Model,
-    found: Curve,
+    found: AccuracyCurve,
     x: Tensor,
     y: Tensor,
     threat: Threat,

@@ -48,7 +48,7 @@ AGREE = 1e-6
 PARALLEL = 1e-12
 
 
-class Radii(NamedTuple):
+class BracketedRadii(NamedTuple):
     """For each point the distance bracketed by ``lower`` ≤ radius ≤ ``upper`` = ‖delta‖, and the certificate
     u (n, 2^m, m) of ``lower``.
 
@@ -90,7 +90,7 @@ def subsets(count: int) -> Array:
     return ((numbers >> np.arange(count)) & 1).astype(np.float64)
 
 
-def exact_radii(net: TwoLayer, x: Tensor, y: Tensor) -> Radii:
+def exact_radii(net: TwoLayer, x: Tensor, y: Tensor) -> BracketedRadii:
     """The ℓ2 radii of the points x with labels ±1. Points at which the network is wrong have radius 0."""
     net, x = TwoLayer(*(t.double() for t in net)), x.double()
     finite = all(bool(t.isfinite().all()) for t in (*net, x))
@@ -130,7 +130,9 @@ def exact_radii(net: TwoLayer, x: Tensor, y: Tensor) -> Radii:
         (torch.from_numpy(lower), torch.from_numpy(upper)),
         (torch.from_numpy(delta), torch.from_numpy(certificate)),
     )
-    return Radii(*bounds, *proof, torch.from_numpy(correct), solver.solved, torch.from_numpy(settled))
+    return BracketedRadii(
+        *bounds, *proof, torch.from_numpy(correct), solver.solved, torch.from_numpy(settled)
+    )
 
 
 def _agree(lower: Array, upper: Array, length: Array) -> NDArray[np.bool_]:
@@ -313,11 +315,10 @@ class _Solver(_Halves):
     def _programme(self, rows: Array, right: Array) -> tuple[Array | None, Array]:
         """min ‖δ‖² subject to rows·δ ≤ right, and the multipliers."""
         self.solved += 1
-        size = rows.shape[1]
+        size, low, kinds = rows.shape[1], np.full(len(right), -1e30), np.zeros(len(right), dtype=np.int32)
         step, _, flag, info = daqp.solve(
-            np.eye(size), np.zeros(size), rows, right, np.full(len(right), -1e30), np.zeros(len(right), dtype=np.int32),
-            primal_tol=1e-11, dual_tol=1e-13,
-        )  # fmt: skip
+            np.eye(size), np.zeros(size), rows, right, low, kinds, primal_tol=1e-11, dual_tol=1e-13
+        )
         return (None, np.zeros(len(right))) if flag < 0 else (np.asarray(step), np.asarray(info["lam"]))
 
     def _cross(self, view: _Pieces, piece: int, delta: Array, length: float, fools: _Fools) -> Array | None:

@@ -4,6 +4,7 @@ radii against attacks."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,17 +16,17 @@ from featscope.attacks.two_layer_radius import exact_radii
 from featscope.bench.timing import Ratio, compare
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, binary_step, start_binary
-from featscope.laws.clusters import ClusterLaw, Draw
+from featscope.laws.clusters import ClusterDraw, ClusterLaw
 from featscope.nets.two_layer import TwoLayer, TwoLayerNet, in_span, output_weights
 
 N, M, ETA, SIGMA, STEPS = 1000, 5, 1e-3, 1e-5, 100
 
 
-def _start(drawn: Draw) -> Descent:
+def _start(drawn: ClusterDraw) -> Descent:
     return start_binary(drawn.directions, N, SIGMA, SIGMA, stream(0, "init", "bias"))
 
 
-def trained(d: int, compact: bool, eta: float = ETA) -> tuple[Draw, Descent]:
+def trained(d: int, compact: bool, eta: float = ETA) -> tuple[ClusterDraw, Descent]:
     """§6.1's run at dimension d: draw the data and descend."""
     drawn = ClusterLaw(d=d).draw(N, 2 * M, 0, compact=compact)
     state, step = _start(drawn), binary_step(drawn.train, output_weights(M), eta)
@@ -50,22 +51,15 @@ def plain_loop(d: int) -> Tensor:
 
 def measure() -> Iterator[Ratio]:
     """All ratios of the cluster model."""
-    yield compare(
-        "paper run, compact copy",
-        lambda: trained(3072, True),
-        "plain autograd loop",
-        lambda: plain_loop(3072),
-        rounds=5,
-        repeats=1,
-    )
-    yield compare(
-        "paper run, in R^3072",
-        lambda: trained(3072, False),
-        "plain autograd loop",
-        lambda: plain_loop(3072),
-        rounds=5,
-        repeats=1,
-    )
+    for name, compact in (("compact copy", True), ("in R^3072", False)):
+        yield compare(
+            f"paper run, {name}",
+            partial(trained, 3072, compact),
+            "plain autograd loop",
+            lambda: plain_loop(3072),
+            rounds=5,
+            repeats=1,
+        )
     wide = 10**9
     yield compare(
         "compact run at d = 10^9",

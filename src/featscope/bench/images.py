@@ -125,7 +125,8 @@ def right(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 def _verdicts(net: nn.Module, y: Tensor, mine: Tensor, theirs: Tensor) -> str:
     a, b = right(net, mine, y), right(net, theirs, y)
-    return f"accuracy {a.double().mean():.1%} / {b.double().mean():.1%}, same verdict on {int((a == b).sum())} of {len(y)}"
+    shares = f"accuracy {a.double().mean():.1%} / {b.double().mean():.1%}"
+    return f"{shares}, same verdict on {int((a == b).sum())} of {len(y)}"
 
 
 def _accuracies(mine: list[float], theirs: list[float]) -> str:

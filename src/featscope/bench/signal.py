@@ -3,7 +3,6 @@ autograd loop."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import torch
@@ -11,9 +10,9 @@ import torch
 from featscope.bench.timing import Ratio, compare
 from featscope.core.streams import stream
 from featscope.dynamics.signal_descent import (
+    CubicWeights,
     Kernel,
     Objective,
-    Weights,
     descent_step,
     recursion_step,
     weakened,
@@ -32,7 +31,7 @@ def measure() -> Iterator[Ratio]:
     attacked = weakened(x, law.residual)
     kernel, objective = Kernel.of(one), Objective.of(law, N, ETA, LAM)
     recursion, descent = recursion_step(kernel, objective), descent_step(x, y, ETA, LAM, attacked)
-    state, weights = kernel.start(N), Weights(one.w)
+    state, weights = kernel.start(N), CubicWeights(one.w)
     leaf = one.w[0].clone().requires_grad_(True)
 
     def plain() -> None:
@@ -79,7 +78,7 @@ def _many_dimensions(d: int, n: int) -> Ratio:
     full = stack([law.instance(n, WIDTH, d**-0.5, stream(0, "data", "train"), stream(0, "init"))])
     kernel = Kernel.of(copy)
     recursion, state = recursion_step(kernel, Objective.of(law, n, ETA, LAM)), kernel.start(n)
-    x, weights = full.train.x, Weights(full.w)
+    x, weights = full.train.x, CubicWeights(full.w)
     descent = descent_step(x, full.train.y, ETA, LAM, weakened(x, law.residual))
     name, against = f"signal step at d = {d}, recursion", "closed-form descent in all d"
     return compare(
@@ -91,17 +90,3 @@ def _many_dimensions(d: int, n: int) -> Ratio:
         repeats=50,
         other_repeats=2,
     )
-
-
-def seconds_to_stage_three(d: int, n: int = 20) -> tuple[float, int]:
-    """Wall time and steps until every V_i ≥ 1 by the recursion on a compact copy, η ∝ α⁻²."""
-    law, unit = SignalLaw(d=d), SignalLaw(d=1024).strength
-    eta = ETA * (unit / law.strength) ** 2
-    one = stack([law.compact_instance(n, WIDTH, d**-0.5, stream(0, "data", "train"), stream(0, "init"))])
-    kernel = Kernel.of(one)
-    step, state = recursion_step(kernel, Objective.of(law, n, eta, LAM)), kernel.start(n)
-    clock, t = time.perf_counter(), 0
-    while bool((state.memorised_at < 0).any()) and t < 10_000 * d:
-        for _ in range(500):
-            state, t = step(state, t), t + 1
-    return time.perf_counter() - clock, t

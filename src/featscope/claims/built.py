@@ -10,7 +10,7 @@ from featscope.core.rules import PROVEN_MARGIN
 from featscope.experiments.built import SampledNetwork as C
 
 
-def certified(rows: pl.DataFrame) -> Finding:
+def robust_by_certificate(rows: pl.DataFrame) -> Finding:
     """Every network is robust on its training balls, by certificate."""
     return reaches(smallest(rows[C.slack]), PROVEN_MARGIN, cases=rows.height)
 

@@ -11,12 +11,13 @@ from featscope.claims.judging import unmet_conditions
 from featscope.claims.registry import claim as claim_of
 from featscope.claims.registry import claims as all_claims
 from featscope.core.errors import BadInput, unknown
-from featscope.core.store import Progress, Store
+from featscope.core.progress import Progress
+from featscope.core.store import Store
 from featscope.experiments.registry import experiment, rooms
 from featscope.experiments.run import Run
 from featscope.experiments.runner import run, run_all
 from featscope.experiments.spec import Request, request
-from featscope.images.datasets import is_there
+from featscope.images.data_folder import is_there
 
 
 @dataclass(frozen=True)

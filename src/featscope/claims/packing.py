@@ -9,7 +9,7 @@ import polars as pl
 from featscope.claims.claim import Finding, Runs, plain
 from featscope.claims.judging import at_least, every, exactly, fitted, largest, reaches, smallest
 from featscope.core.rules import BEND
-from featscope.experiments.packing import Count, ListedLaw, Packing
+from featscope.experiments.packing import ListedLaw, Packing, PackingCount
 
 
 def rate(runs: Runs) -> tuple[list[float], list[float], float, float]:
@@ -17,8 +17,12 @@ def rate(runs: Runs) -> tuple[list[float], list[float], float, float]:
     run = runs["run"]
     spec = Packing.of(run)
     delta, mu = spec.shown_delta, spec.shown_mu
-    rows = run.part("count").filter((pl.col(Count.delta) == delta) & (pl.col(Count.mu) == mu)).sort(Count.D)
-    return [float(v) for v in rows[Count.D]], rows[Count.needed].to_list(), delta, mu
+    rows = (
+        run.part("count")
+        .filter((pl.col(PackingCount.delta) == delta) & (pl.col(PackingCount.mu) == mu))
+        .sort(PackingCount.D)
+    )
+    return [float(v) for v in rows[PackingCount.D]], rows[PackingCount.needed].to_list(), delta, mu
 
 
 def exponential(runs: Runs) -> Finding:

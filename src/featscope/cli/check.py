@@ -35,8 +35,9 @@ def check(
 ) -> None:
     """Judge the papers' statements and print the ledger; runs what is missing first."""
     from featscope.claims import ledger
-    from featscope.core.locks import locked
-    from featscope.core.store import Store, write_json
+    from featscope.core.files import write_json
+    from featscope.core.locks import locked_file
+    from featscope.core.store import Store
     from featscope.report.page import draw
 
     require_at_least("--jobs", jobs, 0)
@@ -53,7 +54,7 @@ def check(
         lines = list(ledger.check(chosen, profile, Store(folder), shown, drawn, jobs or os.cpu_count() or 1))
     listed = [line.as_json() for line in lines]
     if not ids and paper is None:
-        with locked(folder / "ledger.json"):
+        with locked_file(folder / "ledger.json"):
             write_json(folder / "ledger.json", listed)
     if as_json:
         print_json(listed)

@@ -30,7 +30,8 @@ def report(
     for done in runs:
         if done.experiment in experiments() and done.outdated:
             say(
-                f"{done.path}: a run of an older form, its figures are left as they are; delete it or run it again"
+                f"{done.path}: a run of an older form, its figures are left as they are; "
+                "delete it or run it again"
             )
         elif not is_drawn(done):
             draw(done)

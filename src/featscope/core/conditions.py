@@ -21,12 +21,12 @@ class Condition:
         return asdict(self)
 
 
-def above(name: str, text: str, value: float, bound: float) -> Condition:
+def asks_at_least(name: str, text: str, value: float, bound: float) -> Condition:
     """The condition value ≥ bound."""
     return Condition(name, text, value, bound, value >= bound)
 
 
-def below(name: str, text: str, value: float, bound: float) -> Condition:
+def asks_at_most(name: str, text: str, value: float, bound: float) -> Condition:
     """The condition value ≤ bound."""
     return Condition(name, text, value, bound, value <= bound)
 

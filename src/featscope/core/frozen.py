@@ -71,7 +71,7 @@ def _register(cls: type[BaseModel], name: str | None) -> str | None:
     return name
 
 
-def plain(value: BaseModel) -> dict[str, Any]:
+def json_form(value: BaseModel) -> dict[str, Any]:
     """The value as JSON holds it, with all fields of parts that are of a subclass of the type declared for
     them."""
     try:

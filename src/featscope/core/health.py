@@ -59,12 +59,14 @@ def without_gaps(value: Any, key: str = "") -> tuple[Any, list[str]]:
     return value, []
 
 
+def each_lost(diverged: Mapping[str, Any], how: Mapping[str, str]) -> list[str]:
+    """For each run that left the numbers when and how; an only run may have no name."""
+    named = {run: f"run {run} " if run else "" for run in diverged}
+    return [f"{named[run]}{how.get(run, 'overflowed')} at step {step}" for run, step in diverged.items()]
+
+
 def told(notes: Mapping[str, Any]) -> str:
     """A part's note in words: which runs left the numbers, when and how."""
-    how = notes.get("how", {})
-    runs = [
-        f"run {run} {how.get(run, 'overflowed')} at step {step}"
-        for run, step in notes.get("diverged", {}).items()
-    ]
+    runs = each_lost(notes.get("diverged", {}), notes.get("how", {}))
     rest = [f"{key}: {value}" for key, value in notes.items() if key not in ("diverged", "how")]
     return "; ".join(([", ".join(runs) + ", in no mean"] if runs else []) + rest)

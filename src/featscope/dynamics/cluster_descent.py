@@ -34,7 +34,7 @@ class Descent(NamedTuple):
     c: Tensor
 
 
-class Coefficients(NamedTuple):
+class Decomposition(NamedTuple):
     """λ (N, k) and σ (N, n) of the weight decomposition."""
 
     features: Tensor
@@ -64,7 +64,7 @@ def blocks(train: ClusterBatch) -> Iterator[tuple[slice, Tensor]]:
         yield rows, train.x[rows, : train.width(rows.stop)]
 
 
-def hidden(w: Tensor, b: Tensor, train: ClusterBatch) -> Tensor:
+def hidden_values(w: Tensor, b: Tensor, train: ClusterBatch) -> Tensor:
     """(n, N): ⟨w_r, x_i⟩ + b_r for all training points."""
     return torch.cat([x @ w[:, : x.shape[1]].mT for _, x in blocks(train)]) + b
 
@@ -114,14 +114,14 @@ def fine_step(train: ClusterBatch, h: int, eta: float) -> Step[Descent]:
     return step
 
 
-def coefficients(law: ClusterLaw, train: ClusterBatch, norms: Tensor, c: Tensor) -> Coefficients:
+def coefficients(law: ClusterLaw, train: ClusterBatch, norms: Tensor, c: Tensor) -> Decomposition:
     """λ and σ from the summed C (equations (2) and (3)); ``norms`` are ‖ξ_i‖²."""
     owners = torch.nn.functional.one_hot(train.cluster, law.k).to(c)
-    return Coefficients(law.alpha * law.d * (c @ owners), law.sigma * norms * c)
+    return Decomposition(law.alpha * law.d * (c @ owners), law.sigma * norms * c)
 
 
 def decomposed(
-    law: ClusterLaw, train: ClusterBatch, norms: Tensor, start: Tensor, found: Coefficients
+    law: ClusterLaw, train: ClusterBatch, norms: Tensor, start: Tensor, found: Decomposition
 ) -> Tensor:
     """w(0) + Σ_j λ_j μ_j/‖μ_j‖² + Σ_i σ_i ξ_i/‖ξ_i‖² (Lemma 5.1)."""
     mu = law.features(train.x.shape[1], train.x.dtype)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from featscope.core.losses import CROSS_ENTROPY, own
-from featscope.dynamics.cluster_descent import Coefficients, Descent, coefficients, hidden
+from featscope.dynamics.cluster_descent import Decomposition, Descent, coefficients, hidden_values
 from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.nets import multiclass
 from featscope.nets.multiclass import MultiClass
@@ -37,7 +37,7 @@ def summarise_cosines(table: Tensor, same: Tensor) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Watch:
+class ClusterObservables:
     """Observables of one training run: the law, its training set, and the output weights or the number of
     neurons a class."""
 
@@ -54,7 +54,7 @@ class Watch:
         """μ_j in the coordinates of the run."""
         return self.law.features(self.train.x.shape[1], self.train.x.dtype)
 
-    def coefficients(self, state: Descent) -> Coefficients:
+    def coefficients(self, state: Descent) -> Decomposition:
         """λ and σ."""
         return coefficients(self.law, self.train, self.norms, state.c)
 
@@ -67,7 +67,7 @@ class Watch:
 
     def binary(self, state: Descent, a: Tensor) -> Observed:
         """The row of the 2-class network."""
-        z = hidden(state.w, state.b, self.train)
+        z = hidden_values(state.w, state.b, self.train)
         q = self.train.y * (z.clamp(min=0) @ a)
         mine = (self.train.y[:, None] * a[None, :]) > 0  # (n, N): the neuron's sign is the point's label
         owners = (self.law.signs().to(a)[None, :] * a[:, None]) > 0  # (N, k)
@@ -89,7 +89,7 @@ class Watch:
     def fine(self, state: Descent, h: int) -> Observed:
         """The row of the k-class network; the margin is F_{c(i)}(x_i) as in Lemma C.10."""
         net = MultiClass(state.w, h)
-        z = hidden(state.w, state.b, self.train)
+        z = hidden_values(state.w, state.b, self.train)
         outputs = multiclass.from_hidden(net, z)
         k = self.law.k
         owner = torch.arange(k).repeat_interleave(h)
@@ -115,7 +115,7 @@ class Watch:
         slope: Tensor,
         z: Tensor,
         mine: Tensor,
-        found: Coefficients,
+        found: Decomposition,
         owners: Tensor,
         scale: float,
     ) -> Observed:

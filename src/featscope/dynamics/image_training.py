@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from featscope.attacks.ascent import ascend, by_autograd, fooling, stepping
-from featscope.attacks.copies import Fallen, hidden
+from featscope.attacks.copies import Fallen, missed_by_copy
 from featscope.attacks.mode import Mode, in_mode
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
@@ -191,7 +191,7 @@ def robust_accuracy(
     with in_mode(net, "eval"):
         fast = fold(net, data.x).model
         robust = withstand(fast, rng)
-        _, fault = hidden(net, fast, data.x, data.y, torch.where(robust, torch.inf, 0.0).cpu(), look)
+        _, fault = missed_by_copy(net, fast, data.x, data.y, torch.where(robust, torch.inf, 0.0).cpu(), look)
         if fault:
             robust &= withstand(net, rng)
     return float(robust.double().mean())

@@ -13,17 +13,17 @@ from featscope.nets.activations import smoothed_relu_slope
 from featscope.nets.patch_cnn import PatchNet
 
 
-class Correlations(NamedTuple):
+class FeatureCorrelations(NamedTuple):
     """⟨w_ir, u_j⟩ and ⟨w_ir, v_j⟩, each (…, k, m, k)."""
 
     u: Tensor
     v: Tensor
 
 
-def correlations(w: Tensor, law: PatchLaw) -> Correlations:
+def feature_correlations(w: Tensor, law: PatchLaw) -> FeatureCorrelations:
     """Weight-feature correlations; the diagonals are A and B, the rest C and D (Lemma D.2)."""
     u, v = law.features(w.dtype)
-    return Correlations(w @ u.mT, w @ v.mT)
+    return FeatureCorrelations(w @ u.mT, w @ v.mT)
 
 
 def own_correlations(t: Tensor) -> Tensor:

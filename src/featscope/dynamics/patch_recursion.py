@@ -163,19 +163,19 @@ def reconstruct(state: Coefficients, u: Tensor, v: Tensor, w0: Tensor) -> Tensor
     return state.u @ u + state.v @ v + (state.e @ rest).view_as(w0)
 
 
-class Seen(NamedTuple):
+class DataPass(NamedTuple):
     """One pass over the data: outputs (…, n, k), slopes σ̃' (…, n, g, k, m)."""
 
     outputs: Tensor
     slope: Tensor
 
 
-def _look(spec: PatchNetSpec, z: Tensor, multiplicity: Tensor) -> Seen:
+def _look(spec: PatchNetSpec, z: Tensor, multiplicity: Tensor) -> DataPass:
     value = smoothed_relu(z, spec.q, spec.rho).sum(-1)
-    return Seen((value * multiplicity[..., None]).sum(-2), smoothed_relu_slope(z, spec.q, spec.rho))
+    return DataPass((value * multiplicity[..., None]).sum(-2), smoothed_relu_slope(z, spec.q, spec.rho))
 
 
-def clean_pass(spec: PatchNetSpec, state: Coefficients, data: Latents) -> Seen:
+def clean_pass(spec: PatchNetSpec, state: Coefficients, data: Latents) -> DataPass:
     """Outputs and slopes at the clean data: ⟨w_ir, x_p⟩ = α_p U_iry or β_p V_iry."""
     xu, xv = data.coordinates()
     z = torch.einsum("ngj,...irj->...ngir", xu, state.u) + torch.einsum("ngj,...irj->...ngir", xv, state.v)
@@ -198,12 +198,12 @@ def standard_velocity(spec: PatchNetSpec, data: Latents) -> Velocity:
     return velocity
 
 
-def _output_speed(seen: Seen, speed: Tensor, data: Latents) -> Tensor:
+def _output_speed(seen: DataPass, speed: Tensor, data: Latents) -> Tensor:
     """dF/dt = Σ_p Σ_r σ̃'(z) z'."""
     return ((seen.slope * speed).sum(-1) * data.multiplicity[..., None]).sum(-2)
 
 
-def _pulled(seen: Seen, data: Latents) -> Tensor:
+def _pulled(seen: DataPass, data: Latents) -> Tensor:
     """(1{y=i} − logit_i) σ̃' with multiplicities and the mean over points: what every coefficient's update is
     linear in."""
     pull = -CROSS_ENTROPY.grad(seen.outputs, data.y.expand(seen.outputs.shape[:-1])) / len(data.y)
@@ -280,7 +280,7 @@ def adversarial_velocity(spec: PatchNetSpec, data: Latents, clip: CoefficientCli
     return velocity
 
 
-def adversarial_pass(spec: PatchNetSpec, state: Coefficients, data: Latents, x: Perturbed) -> Seen:
+def adversarial_pass(spec: PatchNetSpec, state: Coefficients, data: Latents, x: Perturbed) -> DataPass:
     """Outputs and slopes at the perturbed data."""
     z = torch.einsum("...ngj,...irj->...ngir", x.u, state.u) + torch.einsum(
         "...ngj,...irj->...ngir", x.v, state.v
@@ -291,18 +291,18 @@ def adversarial_pass(spec: PatchNetSpec, state: Coefficients, data: Latents, x: 
     return _look(spec, z, data.multiplicity)
 
 
-class Pair(NamedTuple):
+class PowerPair(NamedTuple):
     """The two sequences of the tensor power method, of any shape."""
 
     x: Tensor
     y: Tensor
 
 
-def tensor_power_step(q: int, eta: float | Tensor, ratio: Tensor, constant: float = 1.0) -> Step[Pair]:
+def tensor_power_step(q: int, eta: float | Tensor, ratio: Tensor, constant: float = 1.0) -> Step[PowerPair]:
     """Lemma B.2 with equality: x ← x + ηC x^{q−1}, y ← y + ηSC y^{q−1}."""
 
-    def step(state: Pair, t: int) -> Pair:
-        return Pair(
+    def step(state: PowerPair, t: int) -> PowerPair:
+        return PowerPair(
             state.x + eta * constant * state.x ** (q - 1),
             state.y + eta * ratio * constant * state.y ** (q - 1),
         )

@@ -44,7 +44,7 @@ class Components(NamedTuple):
     memorised_at: Tensor
 
 
-class Rates(NamedTuple):
+class StepRates(NamedTuple):
     """The numbers of one step: α³U, V_i, ψ of the clean and of the attacked margins, ψ̃."""
 
     signal: Tensor
@@ -68,14 +68,14 @@ class Objective(NamedTuple):
         """The objective for a law."""
         return Objective(law.strength**3, law.residual**3, learning_rate, tradeoff, n)
 
-    def rates(self, u: Tensor, v: Tensor, squares: Tensor | None = None) -> Rates:
+    def rates(self, u: Tensor, v: Tensor, squares: Tensor | None = None) -> StepRates:
         """α³U, V and the ψ's at given components; ``squares`` is v² where it is known already."""
         squares = v * v if squares is None else squares
         signal = self.cube * (u * u * u).sum(-1)
         noise = (squares * v).view(*v.shape[:2], self.n, -1).sum((1, 3))
         clean = torch.sigmoid(-(signal[:, None] + noise))
         attacked = torch.sigmoid(-(self.rho * signal[:, None] + noise))
-        return Rates(signal, noise, clean, attacked, torch.lerp(clean, attacked, self.lam))
+        return StepRates(signal, noise, clean, attacked, torch.lerp(clean, attacked, self.lam))
 
     def loss(self, u: Tensor, v: Tensor) -> Tensor:
         """The value of (O)."""
@@ -87,7 +87,7 @@ class Objective(NamedTuple):
         )
         return ((1 - self.lam) * clean + self.lam * attacked).mean(-1)
 
-    def growth(self, u: Tensor, squares: Tensor, rates: Rates) -> tuple[Tensor, Tensor]:
+    def growth(self, u: Tensor, squares: Tensor, rates: StepRates) -> tuple[Tensor, Tensor]:
         """The increments of u and c in one step, from v²."""
         pull = ((1 - self.lam) * rates.clean + (self.lam * self.rho) * rates.attacked).mean(-1)
         up = (3 * self.eta * self.cube) * pull[:, None] * (u * u)
@@ -150,13 +150,15 @@ def recursion_step(kernel: Kernel, objective: Objective) -> Step[Components]:
     return step
 
 
-class Weights(NamedTuple):
+class CubicWeights(NamedTuple):
     """Descent's state: the weights (…, m, d)."""
 
     w: Tensor
 
 
-def descent_step(x: Tensor, y: Tensor, eta: float, lam: float, perturb: Perturb | Tensor) -> Step[Weights]:
+def descent_step(
+    x: Tensor, y: Tensor, eta: float, lam: float, perturb: Perturb | Tensor
+) -> Step[CubicWeights]:
     """w ← w − η ∇(O) in closed form. ``perturb(w, x, y)`` gives the attacked points; a fixed attack such as
     (A) may give them as a tensor."""
     n = y.shape[-1]
@@ -164,31 +166,32 @@ def descent_step(x: Tensor, y: Tensor, eta: float, lam: float, perturb: Perturb 
     labels = torch.cat([y, y], -1)
     both = torch.cat([x, perturb], -3) if isinstance(perturb, Tensor) else None
 
-    def step(state: Weights, t: int) -> Weights:
+    def step(state: CubicWeights, t: int) -> CubicWeights:
         points = both if both is not None else torch.cat([x, perturb(state.w, x, y)], -3)  # type: ignore[operator]
         f, pull = weight_pullback(state.w, points)
-        return Weights(state.w - eta * pull(-labels * torch.sigmoid(-labels * f) * scale))
+        return CubicWeights(state.w - eta * pull(-labels * torch.sigmoid(-labels * f) * scale))
 
     return step
 
 
-class Pair(NamedTuple):
-    """The recursion's state and descent's weights, side by side."""
+class RoutePair(NamedTuple):
+    """The recursion's components and descent's weights, side by side."""
 
     u: Tensor
     v: Tensor
     c: Tensor
-    slack: Tensor
-    signal_at: Tensor
-    memorised_at: Tensor
     w: Tensor
 
 
-def side_by_side(recursion: Step[Components], descent: Step[Weights]) -> Step[Pair]:
-    """Step both dynamics, so that one trajectory compares them."""
+def side_by_side(
+    recursion: Step[Components], start: Components, descent: Step[CubicWeights]
+) -> Step[RoutePair]:
+    """Step both dynamics, so that one trajectory compares them; the recursion's sums and times, of which its
+    steps do not depend, stay those of ``start``."""
 
-    def step(state: Pair, t: int) -> Pair:
-        return Pair(*recursion(Components(*state[:-1]), t), descent(Weights(state.w), t).w)
+    def step(state: RoutePair, t: int) -> RoutePair:
+        stepped = recursion(start._replace(u=state.u, v=state.v, c=state.c), t)
+        return RoutePair(stepped.u, stepped.v, stepped.c, descent(CubicWeights(state.w), t).w)
 
     return step
 
@@ -213,7 +216,8 @@ def steepest_ball(radius: float, steps: int) -> Perturb:
 
     def perturb(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
         def look(points: Tensor, labels: Tensor) -> Seen:
-            # The loss falls with y·f, so ascent follows −y ∇f; its length does not matter for a normalised step.
+            # The loss falls with y·f, so ascent follows −y ∇f; its length does not matter for a normalised
+            # step.
             score = -labels * output(w, points)
             return Seen(score, lambda: score, lambda: input_gradient(w, points, -labels))
 

@@ -17,8 +17,9 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from torch import Tensor
 
 from featscope.core.errors import require, require_at_least
-from featscope.core.health import Diverged, How, ailments
-from featscope.core.store import Label, Part, Rows
+from featscope.core.health import Diverged, How, ailments, each_lost
+from featscope.core.store import Part, Rows
+from featscope.core.stored import Label
 
 CHECKPOINT_SECONDS = 20.0
 
@@ -48,9 +49,7 @@ class Recording(Generic[S]):
     def healthy(self, what: str, remedy: str = "lower the learning rate") -> Self:
         """The recording itself, or the one-line error of a training that left the numbers."""
         if self.diverged:
-            lost = ", ".join(
-                f"run {run} {self.how.get(run, 'overflowed')} at step {t}" for run, t in self.diverged.items()
-            )
+            lost = ", ".join(each_lost(self.diverged, self.how))
             raise Diverged(f"training left the numbers: {what}, {lost}; {remedy}")
         return self
 
@@ -61,11 +60,12 @@ def by_seed(seeds: Sequence[int]) -> list[Labels]:
 
 
 def name_of(labels: Labels) -> str:
-    """What a run is called in notes: its seed, or all its labels where the seed alone does not tell it."""
+    """What a run is called in notes: its seed, or all its labels where the seed alone does not tell it; an
+    only run without labels has no name."""
     return (
         str(labels["seed"])
         if set(labels) == {"seed"}
-        else ",".join(f"{key}={value}" for key, value in labels.items()) or "0"
+        else ",".join(f"{key}={value}" for key, value in labels.items())
     )
 
 
@@ -107,7 +107,8 @@ def trajectory(
         "give at least one seed",
     )
     labels: Sequence[Labels] = runs if runs is not None else [{}]
-    names = [name_of(label) for label in labels]
+    # An only run is called by the labels of its part, which become columns of its rows there.
+    names = [name_of(label) for label in (runs if runs is not None else [keep.labels if keep else {}])]
     rows: Rows = []
     diverged: dict[str, int] = {}
     how: dict[str, How] = {}

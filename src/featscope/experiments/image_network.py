@@ -16,7 +16,9 @@ from pydantic import Field
 
 from featscope.core.columns import Columns, column
 from featscope.core.errors import require
-from featscope.core.store import Folder, Json, Rows, StoredRun, digest
+from featscope.core.files import digest
+from featscope.core.store import Folder, Json, Rows
+from featscope.core.stored import StoredRun
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trained, TrainingSpec, place
 from featscope.dynamics.schedules import Ramp, Schedule

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import product
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -63,16 +64,16 @@ class Packing(Spec):
         """The μ that summaries, figures and claims show: the one nearest to .1."""
         return min(self.mus, key=lambda mu: abs(mu - 0.1))
 
-    def listed_law(self, dim: int) -> PackingLaw:
+    def listed_law(self, dim: int, seed: int) -> PackingLaw:
         """The law whose support is listed."""
-        return PackingLaw(D=dim, label_seed=self.seeds[0])
+        return PackingLaw(D=dim, label_seed=seed)
 
-    def trained_law(self, dim: int) -> PackingLaw:
+    def trained_law(self, dim: int, seed: int) -> PackingLaw:
         """The law of the illustration, with more room between the balls."""
-        return PackingLaw(D=dim, delta_share=0.6, shift_share=1 / 3, label_seed=self.seeds[0])
+        return PackingLaw(D=dim, delta_share=0.6, shift_share=1 / 3, label_seed=seed)
 
 
-class Count(Columns):
+class PackingCount(Columns):
     """The least number of parameters for each D, δ and μ."""
 
     D = column("dimension")
@@ -88,6 +89,7 @@ class Count(Columns):
 class ListedLaw(Columns):
     """One packing whose support is listed in full."""
 
+    seed = column("seed of the labels")
     D = column("dimension")
     sites = column("points of the support")
     radius = column("radius δ")
@@ -100,6 +102,7 @@ class ListedLaw(Columns):
 class Illustration(Columns):
     """One network that Adam trained."""
 
+    seed = column("seed of the labels and of the training")
     D = column("dimension")
     hidden = column("hidden layers")
     width = column("neurons a layer")
@@ -114,15 +117,17 @@ def count_rows(spec: Packing) -> list[Row]:
             for mu in spec.mus:
                 sites = packing_sites(dim, delta)
                 row: Row = {
-                    Count.D: dim,
-                    Count.delta: delta,
-                    Count.mu: mu,
-                    Count.vc_share: shattered_share(mu),
+                    PackingCount.D: dim,
+                    PackingCount.delta: delta,
+                    PackingCount.mu: mu,
+                    PackingCount.vc_share: shattered_share(mu),
                 }
-                row[Count.log10_sites] = math.log10(sites)
-                row[Count.needed] = float(parameters_needed(sites, mu))
-                row[Count.needed_fixed_depth] = float(parameters_needed_at_depth(sites, mu, spec.fixed_depth))
-                row[Count.cgro] = cgro_parameters(spec.n, dim, 0, "Linf", HALFSPACE_PARAMETERS)
+                row[PackingCount.log10_sites] = math.log10(sites)
+                row[PackingCount.needed] = float(parameters_needed(sites, mu))
+                row[PackingCount.needed_fixed_depth] = float(
+                    parameters_needed_at_depth(sites, mu, spec.fixed_depth)
+                )
+                row[PackingCount.cgro] = cgro_parameters(spec.n, dim, 0, "Linf", HALFSPACE_PARAMETERS)
                 rows.append(row)
     return rows
 
@@ -130,11 +135,12 @@ def count_rows(spec: Packing) -> list[Row]:
 def law_rows(spec: Packing) -> list[Row]:
     """The whole support for small D: separation, separability, and the clean classifier's robust error."""
     rows: list[Row] = []
-    for dim in spec.listed:
-        law = spec.listed_law(dim)
+    for seed, dim in product(spec.seeds, spec.listed):
+        law = spec.listed_law(dim, seed)
         data = law.support()
         margin = data.y * (data.x[:, -1] - 0.5)
-        row: Row = {ListedLaw.D: dim, ListedLaw.sites: law.sites, ListedLaw.radius: law.radius}
+        row: Row = {ListedLaw.seed: seed, ListedLaw.D: dim}
+        row |= {ListedLaw.sites: law.sites, ListedLaw.radius: law.radius}
         row[ListedLaw.separation_Linf] = opposite_distance(data.x, data.y, "Linf")
         row[ListedLaw.separation_L2] = opposite_distance(data.x, data.y, "L2")
         row[ListedLaw.clean_error] = float(share(margin <= 0))
@@ -189,26 +195,32 @@ def trainable(law: PackingLaw, width: int, hidden: int, steps: int, seed: int) -
 
 def illustration_rows(spec: Packing) -> list[Row]:
     """The widths up to the first that trains: an illustration of trainability, not of the lower bound."""
-    rows: list[Row] = []
-    for dim in spec.train_dimensions:
-        law = spec.trained_law(dim)
-        for hidden in (1, 2):
-            for width in spec.widths:
-                found = trainable(law, width, hidden, spec.train_steps, spec.seeds[0])
-                row: Row = {Illustration.D: dim, Illustration.hidden: hidden, Illustration.width: width}
-                rows.append({**row, Illustration.robust_train: found})
-                if found == 1.0:
-                    break
+    c, rows = Illustration, list[Row]()
+    for seed, dim, hidden in product(spec.seeds, spec.train_dimensions, (1, 2)):
+        law = spec.trained_law(dim, seed)
+        for width in spec.widths:
+            found = trainable(law, width, hidden, spec.train_steps, seed)
+            rows.append({c.seed: seed, c.D: dim, c.hidden: hidden, c.width: width, c.robust_train: found})
+            if found == 1.0:
+                break
     return rows
 
 
-def _first_widths(shown: list[Row]) -> dict[str, int | None]:
-    """For each D and depth the first width that trains, or None."""
-    first: dict[str, int | None] = {}
+def _first_widths(shown: list[Row]) -> dict[str, list[int | None]]:
+    """For each D and depth the first width that trains, or None, seed by seed."""
+    c, first = Illustration, dict[str, dict[int, int | None]]()
     for row in shown:
-        key = f"D={row[Illustration.D]} hidden={row[Illustration.hidden]}"
-        first[key] = row[Illustration.width] if row[Illustration.robust_train] == 1.0 else None
-    return first
+        by_seed = first.setdefault(f"D={row[c.D]} hidden={row[c.hidden]}", {})
+        by_seed[row[c.seed]] = row[c.width] if row[c.robust_train] == 1.0 else None
+    return {case: list(widths.values()) for case, widths in first.items()}
+
+
+def _record_conditions(spec: Packing, folder: Folder) -> None:
+    for seed in spec.seeds:
+        laws = [("listed", spec.listed_law(dim, seed)) for dim in spec.listed]
+        laws += [("trained", spec.trained_law(dim, seed)) for dim in spec.train_dimensions]
+        for use, law in laws:
+            folder.conditions(law.check(law.own_radius), use=use, D=law.D, seed=seed)
 
 
 def run_packing(spec: Packing, folder: Folder) -> Json:
@@ -217,16 +229,15 @@ def run_packing(spec: Packing, folder: Folder) -> Json:
     folder.add("count", counts)
     folder.add("law", laws)
     folder.add("illustration", shown)
-    for dim in spec.listed:
-        folder.conditions(spec.listed_law(dim).check(), use="listed", D=dim)
-    for dim in spec.train_dimensions:
-        folder.conditions(spec.trained_law(dim).check(), use="trained", D=dim)
+    _record_conditions(spec, folder)
     delta, mu = spec.shown_delta, spec.shown_mu
-    chosen = [row for row in counts if row[Count.delta] == delta and row[Count.mu] == mu]
+    chosen = [row for row in counts if row[PackingCount.delta] == delta and row[PackingCount.mu] == mu]
     return {
-        "needed": {str(row[Count.D]): row[Count.needed] for row in chosen},
-        "cgro": {str(row[Count.D]): row[Count.cgro] for row in chosen},
-        "crossing_D": next((row[Count.D] for row in chosen if row[Count.needed] > row[Count.cgro]), None),
+        "needed": {str(row[PackingCount.D]): row[PackingCount.needed] for row in chosen},
+        "cgro": {str(row[PackingCount.D]): row[PackingCount.cgro] for row in chosen},
+        "crossing_D": next(
+            (row[PackingCount.D] for row in chosen if row[PackingCount.needed] > row[PackingCount.cgro]), None
+        ),
         "delta": delta,
         "mu": mu,
         "first_width": _first_widths(shown),
@@ -242,8 +253,8 @@ EXPERIMENTS = (
         "trainability as illustration",
         spec=Packing,
         run=run_packing,
-        revision=2,
-        columns={"count": Count, "law": ListedLaw, "illustration": Illustration},
+        revision=3,
+        columns={"count": PackingCount, "law": ListedLaw, "illustration": Illustration},
         takes={"quick": "10 s", "cpu": "40 s", "paper": "40 s"},
     ),
 )

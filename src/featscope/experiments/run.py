@@ -9,7 +9,8 @@ from pathlib import Path
 
 from featscope.core.conditions import Condition
 from featscope.core.errors import BadInput
-from featscope.core.store import CONDITIONS, StoredRun, find_stored
+from featscope.core.store import CONDITIONS
+from featscope.core.stored import StoredRun, find_stored
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import Spec, restore
 

@@ -20,10 +20,12 @@ from typing import Any
 import torch
 
 from featscope.core.errors import BadInput, FeatscopeError
-from featscope.core.store import Damaged, Progress, Silent, Store
+from featscope.core.files import Damaged
+from featscope.core.progress import Progress, Silent
+from featscope.core.store import Store
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run
-from featscope.experiments.spec import Request, radii
+from featscope.experiments.spec import Request, written_radii
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def run(request: Request, store: Store, progress: Progress | None = None, force:
         folder.needed.update(children)
         facts = {
             "seeds": list(request.spec.seeds),
-            "radii": radii(request.identity["spec"]),
+            "radii": written_radii(request.identity["spec"]),
             "needs": {label: child.path.name for label, child in children.items()},
         }
         try:

@@ -16,15 +16,15 @@ from pydantic import BaseModel, field_validator
 
 from featscope.core.columns import Columns
 from featscope.core.errors import BadInput, require, unknown
-from featscope.core.frozen import Value, other_types, plain, registered
-from featscope.core.store import Folder, Json, canonical
+from featscope.core.files import canonical
+from featscope.core.frozen import Value, json_form, other_types, registered
+from featscope.core.store import Folder, Json
 
-Profile = Literal["quick", "cpu", "paper"]
 PROFILES: tuple[str, ...] = ("quick", "cpu", "paper")
 Overrides = Mapping[str, Any]
 
 
-class Settled(Protocol):
+class HasSettings(Protocol):
     """What has settings: a finished run."""
 
     @property
@@ -53,7 +53,7 @@ class Spec(Value):
         return seeds
 
     @classmethod
-    def of(cls, run: Settled) -> Self:
+    def of(cls, run: HasSettings) -> Self:
         """The settings of a run of this experiment, with their type."""
         found = run.settings
         require(
@@ -104,6 +104,14 @@ def refuse_unused(spec: Spec, reason: str, *keys: str) -> None:
         default = type(spec).model_fields[top].default
         given, usual = (getattr(value, leaf) if leaf else value for value in (getattr(spec, top), default))
         require(given == usual, f"{key} has no effect here", f"{key}={given}", reason)
+
+
+def require_one_seed(spec: Spec, instead: str) -> int:
+    """The only seed of an experiment that draws once; several are refused rather than left unused."""
+    require(
+        len(spec.seeds) == 1, "this experiment draws once, by one seed", f"seeds={list(spec.seeds)}", instead
+    )
+    return spec.seeds[0]
 
 
 def _nested(annotation: Any) -> type[BaseModel] | None:
@@ -176,7 +184,7 @@ def identity(experiment: Experiment[Any], spec: Spec) -> Json:
     """What identifies a run: the experiment, its revision, the resolved spec, and the names of parts that are
     not of the declared type."""
     types = other_types(spec, experiment.spec)
-    who: Json = {"experiment": experiment.name, "revision": experiment.revision, "spec": plain(spec)}
+    who: Json = {"experiment": experiment.name, "revision": experiment.revision, "spec": json_form(spec)}
     return {**who, "types": types} if types else who
 
 
@@ -227,12 +235,12 @@ def restore(experiment: Experiment[T], identity: Json) -> T:
     return cast(T, model(**body))
 
 
-def radii(body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def written_radii(body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """All radii of a spec, written out exactly (as the shortest text that reads back to the same number)."""
     found: dict[str, str] = {}
     for key, value in body.items():
         if isinstance(value, Mapping):
-            found.update(radii(value, f"{prefix}{key}."))
+            found.update(written_radii(value, f"{prefix}{key}."))
         elif key in {"eps", "radius", "delta", "radii"}:
             found[prefix + key] = repr(value)
     return found

@@ -3,17 +3,13 @@ hold only some features."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from featscope.attacks.mode import in_mode
 from featscope.core.losses import margin
 from featscope.core.stats import Interval, wilson
-from featscope.dynamics.image_training import Watch
 from featscope.features.invert import Inverted
-from featscope.images.datasets import ImageBatch
 
 
 @torch.no_grad()
@@ -26,12 +22,3 @@ def feature_accuracy(net: nn.Module, data: Inverted, batch: int = 500) -> Interv
             for x, y in zip(torch.split(data.x, batch), torch.split(data.y, batch), strict=True)
         ]
     return wilson(int(torch.cat(hits).sum()), len(data.y))
-
-
-def watch_features(sets: Mapping[str, Inverted]) -> Watch:
-    """An observable for any training: `feature_<name>` for each reconstructed set."""
-
-    def watch(net: nn.Module, train: ImageBatch) -> dict[str, float | Tensor]:
-        return {f"feature_{name}": feature_accuracy(net, data).value for name, data in sets.items()}
-
-    return watch

@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from featscope.core.errors import require_at_least
-from featscope.core.store import digest, write_json
+from featscope.core.files import digest, write_json
 from featscope.images.data_folder import data_folder
 from featscope.images.datasets import Images
 from featscope.nets.encoders import Encoder
@@ -32,7 +32,7 @@ def _sha256(t: Tensor) -> str:
     return hashlib.sha256(t.contiguous().numpy().tobytes()).hexdigest()
 
 
-def place(encoder: Encoder, images: Images, index: Tensor, root: Path | None = None) -> Path:
+def embedding_folder(encoder: Encoder, images: Images, index: Tensor, root: Path | None = None) -> Path:
     """The folder of these embeddings."""
     who = {
         "encoder": encoder.name,
@@ -71,7 +71,7 @@ def embed(
 ) -> Tensor:
     """(N, width) float32 embeddings of the images of these indices, made where they are not there yet."""
     require_at_least("images", len(index), 1)
-    folder = place(encoder, images, index, root)
+    folder = embedding_folder(encoder, images, index, root)
     chunks = []
     for number, part in enumerate(torch.split(index, CHUNK)):
         path = folder / f"chunk-{number:04d}.safetensors"

@@ -23,8 +23,9 @@ from torch import Tensor, nn
 
 from featscope.attacks.mode import in_mode
 from featscope.core.errors import BadInput, require
+from featscope.core.files import canonical
 from featscope.core.frozen import Value
-from featscope.core.store import Part, canonical
+from featscope.core.store import Part
 from featscope.core.streams import stream
 from featscope.dynamics.trajectory import trajectory
 from featscope.nets.classifier import REPRESENTATION, Representation

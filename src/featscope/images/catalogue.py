@@ -57,7 +57,7 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class Weights:
+class EncoderWeights:
     """What is known of a pretrained encoder: ``sha256`` is that of its tensors (images/weights.py), None
     where not known.
 
@@ -237,7 +237,7 @@ SVHN = Dataset(
 DATASETS: dict[str, Dataset] = {data.name: data for data in (MNIST, FASHION, CIFAR10, SVHN)}
 
 
-EFFICIENTNET = Weights(
+EFFICIENTNET = EncoderWeights(
     name="efficientnet-lite0",
     title="EfficientNet-Lite0 (ImageNet)",
     side=224,
@@ -255,7 +255,7 @@ EFFICIENTNET = Weights(
     ),
 )
 
-CLIP = Weights(
+CLIP = EncoderWeights(
     name="clip-vit-b-32",
     title="CLIP ViT-B/32 (image encoder)",
     side=224,
@@ -265,7 +265,7 @@ CLIP = Weights(
     prefix="visual.",
 )
 
-ENCODERS: dict[str, Weights] = {weights.name: weights for weights in (EFFICIENTNET, CLIP)}
+ENCODERS: dict[str, EncoderWeights] = {weights.name: weights for weights in (EFFICIENTNET, CLIP)}
 
 
 def dataset(name: str) -> Dataset:
@@ -275,7 +275,7 @@ def dataset(name: str) -> Dataset:
     return DATASETS[name]
 
 
-def encoder(name: str) -> Weights:
+def encoder(name: str) -> EncoderWeights:
     """Return the description of that pretrained encoder; an unknown name lists the nearest."""
     if name not in ENCODERS:
         raise unknown("encoder", name, ENCODERS)

@@ -11,12 +11,13 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from featscope.core.errors import BadInput, require
+from featscope.core.files import read_json, write_json
 from featscope.core.locks import locked
-from featscope.core.store import read_json, write_json
 from featscope.images.sources import Report, SourceFailed, quiet
 
 FORMAT = 1
@@ -25,8 +26,8 @@ Say = Callable[[str], None]
 C = TypeVar("C")
 
 
-class Item(Protocol[C]):
-    """Something the data folder can hold; ``C`` is its content as a source gives it."""
+class Entry(Protocol):
+    """What the catalogue says of everything that it lists."""
 
     @property
     def name(self) -> str:
@@ -42,6 +43,10 @@ class Item(Protocol[C]):
     def bytes(self) -> int:
         """Its size on disk."""
         ...
+
+
+class Item(Entry, Protocol[C]):
+    """Something the data folder can hold; ``C`` is its content as a source gives it."""
 
     @property
     def hint(self) -> str:
@@ -63,6 +68,31 @@ class Item(Protocol[C]):
     def verify(self, root: Path) -> dict[str, Any]:
         """Check again what is there."""
         ...
+
+
+E = TypeVar("E", bound=Entry)
+
+
+@dataclass(frozen=True)
+class Listed(Generic[E]):
+    """An item that the catalogue describes."""
+
+    entry: E
+
+    @property
+    def name(self) -> str:
+        """Its folder."""
+        return self.entry.name
+
+    @property
+    def title(self) -> str:
+        """Its name in messages."""
+        return self.entry.title
+
+    @property
+    def bytes(self) -> int:
+        """Its size on disk."""
+        return self.entry.bytes
 
 
 def data_folder(given: Path | None = None) -> Path:

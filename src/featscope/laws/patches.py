@@ -16,7 +16,7 @@ import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
-from featscope.core.conditions import Condition, above, below
+from featscope.core.conditions import Condition, asks_at_least, asks_at_most
 from featscope.core.errors import require, require_at_least
 from featscope.core.frozen import Value
 from featscope.core.rules import CONSTANT, MUCH
@@ -195,10 +195,10 @@ class PatchLaw(Value):
         it."""
         alpha_low = min(self.of_class("alpha", j).infimum for j in range(self.k))
         found = [
-            above("A2.3 strong", "α_p ≫ β_p': inf α ÷ sup β", alpha_low / self.beta_supremum, MUCH),
+            asks_at_least("A2.3 strong", "α_p ≫ β_p': inf α ÷ sup β", alpha_low / self.beta_supremum, MUCH),
             self._dense(setting.tau),
-            above("B.3 room", "d ≫ 2k: d ÷ 2k", self.d / (2 * self.k), MUCH),
-            below(
+            asks_at_least("B.3 room", "d ≫ 2k: d ÷ 2k", self.d / (2 * self.k), MUCH),
+            asks_at_most(
                 "B.3 noise",
                 "σ_n = 1/√d up to a constant: |log(σ_n√d)|",
                 abs(_log(self._noise)),
@@ -216,7 +216,7 @@ class PatchLaw(Value):
         sparse = max(robust * self.of_class("alpha", j).moment(tau) for j in range(self.k))
         dense = min((self.patches - robust) * self.of_class("beta", j).moment(tau) for j in range(self.k))
         text = f"Σ_R α^τ ≪ Σ_NR β^τ (τ={tau:g}): the second ÷ the first"
-        return above("A2.3 dense", text, dense / sparse if sparse else math.inf, MUCH)
+        return asks_at_least("A2.3 dense", text, dense / sparse if sparse else math.inf, MUCH)
 
     def _with_radius(self, eps: float, alpha_low: float, setting: PatchSetting) -> list[Condition]:
         """What the assumptions ask of the radius."""
@@ -226,11 +226,11 @@ class PatchLaw(Value):
         size = abs(_log(eps / noise)) if noise else math.inf
         halfway = "sup α against 2ε: below it, halfway between two classes is in reach of both"
         return [
-            above("B.3 α ≫ ε", "inf α ÷ ε", alpha_low / eps if eps else math.inf, MUCH),
-            above("B.3 ε > β", "ε ÷ sup β", eps / self.beta_supremum, 1.0),
-            below("§2.5 ε = Θ(σ_n√d)", "|log(ε / σ_n√d)|", size, _log(CONSTANT)),
+            asks_at_least("B.3 α ≫ ε", "inf α ÷ ε", alpha_low / eps if eps else math.inf, MUCH),
+            asks_at_least("B.3 ε > β", "ε ÷ sup β", eps / self.beta_supremum, 1.0),
+            asks_at_most("§2.5 ε = Θ(σ_n√d)", "|log(ε / σ_n√d)|", size, _log(CONSTANT)),
             *([] if setting.batch is None else [_separated(setting.batch, eps, setting.norm)]),
-            above("halfway", halfway, alpha_high, 2 * eps),
+            asks_at_least("halfway", halfway, alpha_high, 2 * eps),
         ]
 
 
@@ -238,7 +238,7 @@ def _separated(batch: PatchBatch, eps: float, norm: str) -> Condition:
     """Points of different classes are more than 2ε apart on a sample."""
     opposite = batch.y[:, None] != batch.y[None, :]
     nearest = float(distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else math.inf
-    return above(
+    return asks_at_least(
         "2ε-separation", f"nearest points of different classes ({norm}) against 2ε", nearest, 2 * eps
     )
 

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from featscope.core.balls import ball
-from featscope.core.conditions import Condition, above, below
+from featscope.core.conditions import Condition, asks_at_least, asks_at_most
 from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.streams import stream
@@ -31,9 +31,15 @@ class Labelled(NamedTuple):
     y: Tensor
 
 
-def separated(separation: float, delta: float) -> Condition:
+class RadiusSetting(NamedTuple):
+    """What is asked of a classifier of a separated law: to be robust at radius δ."""
+
+    delta: float
+
+
+def _separated(separation: float, setting: RadiusSetting) -> Condition:
     """Assumption 5.1 for classes that are ``separation`` apart."""
-    return above("separated", "dist(A, B) > 2δ (R against 2δ)", separation, 2 * delta)
+    return asks_at_least("separated", "dist(A, B) > 2δ (R against 2δ)", separation, 2 * setting.delta)
 
 
 class PackingLaw(Value):
@@ -102,12 +108,15 @@ class PackingLaw(Value):
         axes = [torch.arange(self.levels)] * (self.D - 1)
         return self.place(torch.cartesian_prod(*axes).view(-1, self.D - 1))
 
-    def check(self) -> list[Condition]:
-        """Assumption 5.1 at this setting."""
-        return [
-            separated(self.spacing, self.radius),
-            below("fragile", "ε0 < δ: the clean classifier x_D > ½ is not robust", self.shift, self.radius),
-        ]
+    @property
+    def own_radius(self) -> RadiusSetting:
+        """The setting that the law is made for: robustness at its own δ."""
+        return RadiusSetting(self.radius)
+
+    def check(self, setting: RadiusSetting) -> list[Condition]:
+        """Assumption 5.1 at this setting, and that the clean classifier is fragile there."""
+        text = "ε0 < δ: the clean classifier x_D > ½ is not robust"
+        return [_separated(self.spacing, setting), asks_at_most("fragile", text, self.shift, setting.delta)]
 
 
 def packing_for(dim: int, least_sites: int, seed: int) -> PackingLaw:
@@ -116,24 +125,37 @@ def packing_for(dim: int, least_sites: int, seed: int) -> PackingLaw:
     return PackingLaw(D=dim, levels=levels, label_seed=seed)
 
 
-def separated_sample(n: int, d: int, norm: str, separation: float, rng: torch.Generator) -> Labelled:
-    """Draw n points in [0,1]^d, the classes in turn, rejecting a point that is closer than ``separation`` to
-    the other class."""
-    sphere = ball(norm, separation)
-    x = torch.empty(0, d, dtype=torch.float64)
-    y = torch.empty(0, dtype=torch.float64)
-    for _ in range(200):
-        draw = torch.rand(4 * n, d, generator=rng, dtype=torch.float64)
-        for point in draw:
-            label = torch.tensor(1.0 if len(y) % 2 == 0 else -1.0, dtype=torch.float64)
-            other = x[y == -label]
-            if len(other) == 0 or float(sphere.norm(other - point).min()) >= separation:
-                x, y = torch.cat([x, point[None]]), torch.cat([y, label[None]])
-            if len(y) == n:
-                return Labelled(x, y)
-    rule = "the separation leaves no room for the sample"
-    require(False, rule, f"n={n}, d={d}, separation={separation}", "lower n or the separation, or raise d")
-    return Labelled(x, y)
+class SeparatedLaw(Value):
+    """Points of the unit cube whose classes, drawn in turn, are at least R apart in a norm."""
+
+    d: int = Field(default=16, ge=1, description="dimension")
+    norm: str = "Linf"
+    separation: float = Field(default=0.3, gt=0, description="R in the norm")
+
+    def check(self, setting: RadiusSetting) -> list[Condition]:
+        """Assumption 5.1 at this setting."""
+        return [_separated(self.separation, setting)]
+
+    def sample(self, n: int, rng: torch.Generator | None = None, seed: int = 0) -> Labelled:
+        """Draw n points uniformly, rejecting a point that is closer than R to the other class."""
+        rng, sphere = rng or stream(seed, "data"), ball(self.norm, self.separation)
+        x = torch.empty(0, self.d, dtype=torch.float64)
+        y = torch.empty(0, dtype=torch.float64)
+        for _ in range(200):
+            draw = torch.rand(4 * n, self.d, generator=rng, dtype=torch.float64)
+            for point in draw:
+                label = torch.tensor(1.0 if len(y) % 2 == 0 else -1.0, dtype=torch.float64)
+                other = x[y == -label]
+                if len(other) == 0 or float(sphere.norm(other - point).min()) >= self.separation:
+                    x, y = torch.cat([x, point[None]]), torch.cat([y, label[None]])
+                if len(y) == n:
+                    return Labelled(x, y)
+        rule, given = (
+            "the separation leaves no room for the sample",
+            f"d={self.d}, separation={self.separation}",
+        )
+        require(False, rule, f"n={n}, {given}", "lower n or the separation, or raise d")
+        return Labelled(x, y)
 
 
 class ManifoldLaw(Value):
@@ -171,11 +193,17 @@ class ManifoldLaw(Value):
         """The ℓ2 radius δ in R^d: c times the chart's."""
         return self.scale * self.chart.radius
 
-    def check(self) -> list[Condition]:
-        """Assumption 5.1 in the chart and in R^d, where points R apart in the chart are at least c·R
-        apart."""
+    @property
+    def own_radius(self) -> RadiusSetting:
+        """The setting that the law is made for: robustness at its own δ."""
+        return RadiusSetting(self.radius)
+
+    def check(self, setting: RadiusSetting) -> list[Condition]:
+        """Assumption 5.1 in R^d and, at δ/c, in the chart: points R apart there are at least c·R apart in
+        R^d."""
         apart, text = self.scale * self.chart.spacing, "dist(A, B) > 2δ in R^d (c·R against 2δ)"
-        return [*self.chart.check(), above("separated-embedded", text, apart, 2 * self.radius)]
+        inside = self.chart.check(RadiusSetting(setting.delta / self.scale))
+        return [*inside, asks_at_least("separated-embedded", text, apart, 2 * setting.delta)]
 
     def frame(self) -> Tensor:
         """Q, (d, d), orthogonal."""

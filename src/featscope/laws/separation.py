@@ -21,7 +21,7 @@ from torch import Tensor
 from featscope.core.balls import ball
 
 
-class Conflict(NamedTuple):
+class ConflictMatching(NamedTuple):
     """Pairs (left, right) of a matching in the double cover, and the bound 1 − pairs/(2n) on any classifier's
     robust accuracy."""
 
@@ -40,7 +40,7 @@ def distances(x: Tensor, norm: str) -> np.ndarray:
     return np.asarray(cdist(flat, flat, "minkowski", p=p))
 
 
-def conflict(x: Tensor, y: Tensor, norm: str, eps: float) -> Conflict:
+def conflict(x: Tensor, y: Tensor, norm: str, eps: float) -> ConflictMatching:
     """Find the largest fractional matching of opposite-label pairs at distance ≤ 2ε; ``share`` is the share
     of such pairs."""
     labels = y.numpy()
@@ -50,4 +50,4 @@ def conflict(x: Tensor, y: Tensor, norm: str, eps: float) -> Conflict:
     left = np.flatnonzero(matched >= 0)
     share = float(meets.sum() / max(opposite.sum(), 1))
     right = torch.as_tensor(matched[left].astype(np.int64))
-    return Conflict(torch.as_tensor(left), right, 1 - len(left) / (2 * len(labels)), share)
+    return ConflictMatching(torch.as_tensor(left), right, 1 - len(left) / (2 * len(labels)), share)

@@ -15,7 +15,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from featscope.core.conditions import Condition, below
+from featscope.core.conditions import Condition, asks_at_most
 from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.rules import MUCH
@@ -191,23 +191,25 @@ class SignalLaw(Value):
         step = learning_rate * (1 - tradeoff) * alpha**2
         apart, together = self.class_distance(False) / 2, self.class_distance(True) / 2
         return [
-            below("samples", "N ≪ N*: memorisation outruns the residual signal (N/N*)", n / stars, 1 / MUCH),
-            below(
+            asks_at_most(
+                "samples", "N ≪ N*: memorisation outruns the residual signal (N/N*)", n / stars, 1 / MUCH
+            ),
+            asks_at_most(
                 "radius-same",
                 "δ is at most half the class distance, signals at the same position",
                 self.radius,
                 together,
             ),
-            below(
+            asks_at_most(
                 "radius-apart",
                 "δ is at most half the class distance, signals at different positions",
                 self.radius,
                 apart,
             ),
-            below("start", "ασ0 < 1: the initial signal output is small", alpha * init_scale, 1.0),
-            below("step", "η = O(α⁻²/(1−λ)): η(1−λ)α² at most 1", step, 1.0),
-            below("tradeoff", "λ < 1: clean points keep weight", tradeoff, 1 - 1e-12),
-            below(
+            asks_at_most("start", "ασ0 < 1: the initial signal output is small", alpha * init_scale, 1.0),
+            asks_at_most("step", "η = O(α⁻²/(1−λ)): η(1−λ)α² at most 1", step, 1.0),
+            asks_at_most("tradeoff", "λ < 1: clean points keep weight", tradeoff, 1 - 1e-12),
+            asks_at_most(
                 "noise",
                 "σ√d/α ≪ 1: the signal patch dominates",
                 self.noise_scale * math.sqrt(self.d) / alpha,

@@ -27,7 +27,7 @@ MEAN, STD = (127 / 255,) * 3, (128 / 255,) * 3
 EPSILON = 1e-3
 
 
-class Row(NamedTuple):
+class Stage(NamedTuple):
     """A row of the architecture's table: blocks, kernel, stride of the first, expansion, output channels."""
 
     repeat: int
@@ -38,13 +38,13 @@ class Row(NamedTuple):
 
 
 LITE0 = (
-    Row(1, 3, 1, 1, 16),
-    Row(2, 3, 2, 6, 24),
-    Row(2, 5, 2, 6, 40),
-    Row(3, 3, 2, 6, 80),
-    Row(3, 5, 1, 6, 112),
-    Row(4, 5, 2, 6, 192),
-    Row(1, 3, 1, 6, 320),
+    Stage(1, 3, 1, 1, 16),
+    Stage(2, 3, 2, 6, 24),
+    Stage(2, 5, 2, 6, 40),
+    Stage(3, 3, 2, 6, 80),
+    Stage(3, 5, 1, 6, 112),
+    Stage(4, 5, 2, 6, 192),
+    Stage(1, 3, 1, 6, 320),
 )
 STEM, TOP, CLASSES = 32, 1280, 1000
 
@@ -76,7 +76,7 @@ class InvertedResidual(nn.Module):
 
 
 def efficientnet_lite0(
-    table: Iterable[Row] = LITE0, stem: int = STEM, top: int = TOP, classes: int = CLASSES
+    table: Iterable[Stage] = LITE0, stem: int = STEM, top: int = TOP, classes: int = CLASSES
 ) -> ImageClassifier:
     """The network for images in [0, 1] whose sides are multiples of 32; a shorter table makes a smaller one
     of the same form."""

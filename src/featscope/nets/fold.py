@@ -76,7 +76,7 @@ def freeze(model: nn.Module) -> nn.Module:
     return copy.deepcopy(model).eval().requires_grad_(False)
 
 
-def spread(count: int, most: int) -> Tensor:
+def evenly(count: int, most: int) -> Tensor:
     """At most ``most`` of the numbers 0 … count − 1, evenly spread and always the same."""
     return torch.linspace(0, max(count - 1, 0), min(count, most)).round().long()
 
@@ -143,7 +143,7 @@ def fold(model: nn.Module, examples: Tensor) -> Folded:
         plain = freeze(model)
     except Exception as error:
         return Folded(model, 0, f"cannot be copied ({type(error).__name__})")
-    some = examples[spread(len(examples), COMPARED).to(examples.device)]
+    some = examples[evenly(len(examples), COMPARED).to(examples.device)]
     try:
         count, candidates = _copies(plain)
     except Exception as error:

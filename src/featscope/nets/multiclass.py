@@ -82,11 +82,6 @@ def readout_slope(outputs: Tensor, signs: Tensor) -> Tensor:
     return slope
 
 
-def probability_readout(outputs: Tensor, signs: Tensor) -> Tensor:
-    """Σ_{J₊} p_j − Σ_{J₋} p_j, literally."""
-    return torch.softmax(outputs, -1) @ signs.to(outputs)
-
-
 class MultiClassNet(nn.Module):
     """The k-class network as a module with logits."""
 
@@ -109,22 +104,6 @@ class MultiClassNet(nn.Module):
         net = MultiClass(self.w.detach(), self.h)
         z = x @ net.w.mT
         return from_hidden(net, z), lambda cotangent: pull_inputs(net, z, cotangent)
-
-
-class ReadoutNet(nn.Module):
-    """The binary classifier read out of a k-class network, with the two logits (−g/2, g/2), g =
-    :func:`readout`."""
-
-    def __init__(self, net: MultiClass, signs: Tensor) -> None:
-        super().__init__()
-        self.inner = MultiClassNet(net)
-        self.signs: Tensor
-        self.register_buffer("signs", signs.clone())
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(n, 2) logits."""
-        g = readout(self.inner(x), self.signs)
-        return torch.stack([-g / 2, g / 2], -1)
 
 
 def fragile(features: Tensor, signs: Tensor) -> MultiClass:

@@ -74,12 +74,6 @@ def logistic_loss(margins: Tensor) -> Tensor:
     return nn.functional.softplus(-margins).mean(-1)
 
 
-def scaled(net: TwoLayer, factor: float) -> TwoLayer:
-    """The network whose output is ``factor`` times as large (first layer scaled; the sign of f is
-    unchanged)."""
-    return TwoLayer(net.w * factor, net.b * factor, net.a)
-
-
 class TwoLayerNet(nn.Module):
     """One network as a module with the two logits (−f/2, f/2): class 1 is y = +1."""
 

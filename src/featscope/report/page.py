@@ -16,10 +16,10 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
 
 from featscope.core.errors import BadInput
-from featscope.core.frozen import plain
+from featscope.core.files import read_json
+from featscope.core.frozen import json_form
 from featscope.core.health import told
-from featscope.core.locks import locked
-from featscope.core.store import read_json
+from featscope.core.locks import locked, locked_file
 from featscope.experiments.registry import experiments
 from featscope.experiments.run import Run
 from featscope.report.figures import figures
@@ -72,7 +72,7 @@ def changed(run: Run) -> dict[str, Any]:
     plan = experiments().get(run.experiment)
     if plan is None:
         return {}
-    usual = _flat(plain(plan.spec()))
+    usual = _flat(json_form(plan.spec()))
     return {key: value for key, value in _flat(_settings(run)).items() if usual.get(key) != value}
 
 
@@ -114,7 +114,7 @@ def write_page(runs: Sequence[Run], out: Path, ledger: Sequence[dict[str, Any]] 
         ledger=list(ledger),
         counts=sorted(Counter(line["verdict"] for line in ledger).items()),
     )
-    with locked(out):
+    with locked_file(out):
         spare = out.with_name(out.name + ".new")
         spare.write_text(page, encoding="utf-8")
         os.replace(spare, out)

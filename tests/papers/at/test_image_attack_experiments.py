@@ -19,6 +19,7 @@ from featscope.claims.judging import threshold
 from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
 from featscope.core.losses import margin
+from featscope.core.progress import Silent
 from featscope.core.store import Store
 from featscope.core.streams import stream
 from featscope.experiments.image_network import both, both_needed, networks_needed, trained
@@ -27,8 +28,10 @@ from featscope.experiments.spec import resolve
 from featscope.images.datasets import load
 from featscope.images.groupings import grouping
 from featscope.papers.at.image_feature_attacks import draw, rate
-from featscope.papers.fa import image_fine_labels as fine_labels
-from featscope.papers.fa.image_fine_labels import CURVES, PAIRS, area
+from featscope.papers.fa import image_fine_labels
+from featscope.papers.fa.fine_labels_columns import CURVES, PAIRS
+from featscope.papers.fa.fine_labels_duel import Duel
+from featscope.papers.fa.image_fine_labels import area
 from featscope.report.figures import figures
 
 FINE, FEATURES = experiment("image-fine-labels"), experiment("image-feature-attacks")
@@ -120,10 +123,21 @@ def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store):
     assert list(figures(done)) == ["fig3"]
 
 
+def test_fine_labels_of_several_data_sets_are_gathered_from_rows(store, tmp_path):
+    spec = resolve(FINE, "quick", TINY_FINE)
+    single = finished(FINE, spec, store)
+    with Store(tmp_path).write({"experiment": "gathered", "spec": {}}, Silent()) as folder:
+        folder.needed["mnist"] = single
+        found = image_fine_labels.summarise(spec, "mnist", *image_fine_labels.gathered(spec, "mnist", folder))
+        rows = folder.part("curve", dataset="mnist").read().rows
+    assert found == single.summary["datasets"]["mnist"]
+    assert rows == single.part("curve").drop("part").to_dicts()
+
+
 def test_fine_labels_resume_to_the_same_rows(store, tmp_path, monkeypatch):
     spec = resolve(FINE, "quick", TINY_FINE)
     whole = finished(FINE, spec, store)
-    real = fine_labels.Duel.radii
+    real = Duel.radii
 
     def dies(self, radii):
         if self.seed == 1:
@@ -131,13 +145,11 @@ def test_fine_labels_resume_to_the_same_rows(store, tmp_path, monkeypatch):
         return real(self, radii)
 
     other = Store(tmp_path / "others")
-    monkeypatch.setattr(fine_labels.Duel, "radii", dies)
+    monkeypatch.setattr(Duel, "radii", dies)
     with pytest.raises(KeyboardInterrupt):
         finished(FINE, spec, other)
     # What seed 0 has left must not be made again.
-    monkeypatch.setattr(
-        fine_labels.Duel, "radii", lambda self, radii: real(self, radii) if self.seed == 1 else None
-    )
+    monkeypatch.setattr(Duel, "radii", lambda self, radii: real(self, radii) if self.seed == 1 else None)
     again = finished(FINE, spec, other)
     assert again.rows.equals(whole.rows)
     assert again.summary == whole.summary

@@ -30,6 +30,7 @@ from featscope.experiments.run import Run
 from featscope.experiments.runner import run
 from featscope.experiments.spec import request
 from featscope.papers.cgro import claims_built as cgro_built
+from featscope.papers.cgro import claims_stages
 from featscope.papers.cgro import claims_training as cgro
 from featscope.papers.cgro.certificates import ball_failures, robust_memory
 from featscope.papers.cgro.signal_lemmas import decay_share, doublings, growth_time, summed_time
@@ -156,7 +157,7 @@ def test_the_readings_of_theorem_4_1_differ(stages: Run) -> None:
     assert ball.verdict is Verdict.FAILS
     assert ball.evidence["certificate"]["failures"] == 6
     assert cgro.features_soft(runs).bound == pytest.approx(math.log(200))
-    assert cgro.recursion(runs).verdict is Verdict.HOLDS
+    assert claims_stages.recursion(runs).verdict is Verdict.HOLDS
 
 
 def test_a_tampered_ball_certificate_is_rejected(stages: Run) -> None:
@@ -251,7 +252,10 @@ def test_built_networks_hold_and_a_broken_separation_fails(store: Store) -> None
         ("built-memorise", [ep.training]),
         ("built-fstar", [ep.lipschitz, ep.grid]),
         ("manifold", [ep.on_manifold, ep.summary_table]),
-        ("signal-lemmas", [cgro.lemma("A.1"), cgro.lemma("A.2"), cgro.lemma("A.3")]),
+        (
+            "signal-lemmas",
+            [claims_stages.lemma("A.1"), claims_stages.lemma("A.2"), claims_stages.lemma("A.3")],
+        ),
     ],
 )
 def test_quick_profiles_run_and_their_claims_hold(name: str, judges: list, store: Store) -> None:

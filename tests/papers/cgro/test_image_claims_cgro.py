@@ -9,14 +9,16 @@ import pytest
 from featscope.claims.claim import Verdict
 from featscope.claims.judging import above, below
 from featscope.core.errors import BadInput
+from featscope.core.progress import Silent
 from featscope.core.stats import Interval, correlations, mean_correlation
-from featscope.core.store import Silent, Store
+from featscope.core.store import Store
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run
 from featscope.experiments.spec import identity, resolve
-from featscope.papers.cgro import claims_images as images
+from featscope.papers.cgro import claims_landscape, claims_overfitting
 
-READINGS = {f"{claim.id} {reading.name}": reading for claim in images.CLAIMS for reading in claim.readings}
+CLAIMS = (*claims_overfitting.CLAIMS, *claims_landscape.CLAIMS)
+READINGS = {f"{claim.id} {reading.name}": reading for claim in CLAIMS for reading in claim.readings}
 EPS = 0.1
 STEPS = (0, 2, 4, 6, 8, 10)
 

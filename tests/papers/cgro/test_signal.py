@@ -19,9 +19,9 @@ from featscope.core.losses import CROSS_ENTROPY
 from featscope.core.signs import label_index
 from featscope.core.streams import stream
 from featscope.dynamics.signal_descent import (
+    CubicWeights,
     Kernel,
     Objective,
-    Weights,
     descent_step,
     recursion_step,
     steepest_ball,
@@ -235,7 +235,7 @@ def test_descent_is_gradient_descent_on_the_objective() -> None:
     plus = torch.nn.functional.softplus
     loss = (0.3 * plus(-y * output(w, x)) + 0.7 * plus(-y * output(w, attacked))).mean(-1).sum()
     (gradient,) = torch.autograd.grad(loss, w)
-    torch.testing.assert_close(step(Weights(one.w), 0).w, one.w - 0.3 * gradient, rtol=0, atol=1e-12)
+    torch.testing.assert_close(step(CubicWeights(one.w), 0).w, one.w - 0.3 * gradient, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("compact", [False, True])
@@ -244,7 +244,7 @@ def test_the_recursions_are_descent(compact: bool) -> None:
     one = draws(law, 8, 5, 2, compact)
     x, y = one.train.x, one.train.y
     kernel, objective = Kernel.of(one), Objective.of(law, 8, 0.2, 0.8)
-    state, weights = kernel.start(8), Weights(one.w)
+    state, weights = kernel.start(8), CubicWeights(one.w)
     recursion, descent = (
         recursion_step(kernel, objective),
         descent_step(x, y, 0.2, 0.8, weakened(x, law.residual)),

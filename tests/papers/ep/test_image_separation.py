@@ -99,7 +99,9 @@ def test_nearest_is_exact_for_each_query():
     rng = np.random.default_rng(2)
     for style in ("noise", "binary", "contrast"):
         queries, pool = side(rng, 12, 100, 3, style), side(rng, 200, 100, 3, style)
-        np.testing.assert_array_equal(search.nearest(queries, pool), all_distances(queries, pool).min(1))
+        np.testing.assert_array_equal(
+            search.nearest_distances(queries, pool), all_distances(queries, pool).min(1)
+        )
 
 
 def test_sets_without_a_pair_are_refused():
@@ -109,7 +111,7 @@ def test_sets_without_a_pair_are_refused():
     with pytest.raises(BadInput):
         search.closest((images, np.arange(4, dtype=np.uint8)), (images[:, :5], np.arange(4, dtype=np.uint8)))
     with pytest.raises(BadInput):
-        search.nearest((images, np.zeros(4, dtype=np.uint8)), (images, np.zeros(4, dtype=np.uint8)))
+        search.nearest_distances((images, np.zeros(4, dtype=np.uint8)), (images, np.zeros(4, dtype=np.uint8)))
 
 
 @pytest.fixture

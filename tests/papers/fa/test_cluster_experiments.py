@@ -20,10 +20,10 @@ from featscope.experiments.run import Run, find_runs
 from featscope.experiments.runner import run
 from featscope.experiments.spec import request
 from featscope.papers import fa
-from featscope.papers.fa.claims_figures import curves, half_radius
+from featscope.papers.fa.claims_figures import half_radius, mean_curves
 from featscope.papers.fa.clusters_ablations import SweptHeatMap
-from featscope.papers.fa.clusters_figures import Attacks, Curve, Fig3BySeed, Fig3Spec, PointRadii
-from featscope.papers.fa.runs import certified
+from featscope.papers.fa.clusters_figures import Attacks, Fig3BySeed, Fig3Curve, Fig3Spec, PointRadii
+from featscope.papers.fa.runs import recertified
 
 CLAIMS = [claim for claim in fa.CLAIMS if not ledger.data_of(claim)]
 
@@ -58,16 +58,16 @@ def test_figure_two_holds_the_promised_keys(store: Store) -> None:
 
 def test_figure_three_is_a_count_of_radii_in_the_right_order(store: Store) -> None:
     done = _run(store, "clusters-fig3")
-    found, spec = curves(done), Fig3Spec.of(done)
-    assert found[Curve.radius].to_list() == list(spec.radii)
+    found, spec = mean_curves(done), Fig3Spec.of(done)
+    assert found[Fig3Curve.radius].to_list() == list(spec.radii)
     for name in Attacks.all():
         assert all(a >= b for a, b in pairwise(found[name]))
-    assert (found[Curve.binary_own_loss] >= found[Curve.binary_exact]).all()
-    assert (found[Curve.fine_certified] <= found[Curve.fine_readout]).all()
+    assert (found[Fig3Curve.binary_own_loss] >= found[Fig3Curve.binary_exact]).all()
+    assert (found[Fig3Curve.fine_certified] <= found[Fig3Curve.fine_readout]).all()
     assert done.part("by_seed")[Fig3BySeed.least_attack_over_exact].item() >= 1 - 1e-9
     exact = done.part("radii", seed=0)[PointRadii.binary_exact]
-    assert found[Curve.binary_exact][4] == pytest.approx(float((exact > spec.radii[4]).mean()))  # type: ignore[arg-type]
-    proof = certified(done, "radii", seed=0)
+    assert found[Fig3Curve.binary_exact][4] == pytest.approx(float((exact > spec.radii[4]).mean()))  # type: ignore[arg-type]
+    proof = recertified(done, "radii", seed=0)
     assert proof["settled"] == proof["points"]
 
 
@@ -75,7 +75,7 @@ def test_the_summary_of_figure_three_is_its_curve(store: Store) -> None:
     done = _run(store, "clusters-fig3")
     for name in Attacks.all():
         net, _, key = name.partition("_")
-        assert done.summary[net][key] == pytest.approx(curves(done)[name].to_list())
+        assert done.summary[net][key] == pytest.approx(mean_curves(done)[name].to_list())
 
 
 def test_a_setting_of_several_sweeps_is_trained_once_and_shown_in_each(store: Store) -> None:

@@ -14,7 +14,8 @@ from judging import made
 from experiments.test_columns import compare_with_declared
 from featscope.claims.claim import Verdict
 from featscope.core.errors import BadInput
-from featscope.core.store import Silent, Store
+from featscope.core.progress import Silent
+from featscope.core.store import Store
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_direction, fine_direction
 from featscope.experiments.registry import experiment
@@ -27,6 +28,7 @@ from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.nets.multiclass import MultiClass, logits, readout
 from featscope.nets.two_layer import output_weights
 from featscope.papers.fa import claims_embeddings as claims
+from featscope.papers.fa import embedding_heads
 from featscope.papers.fa import image_embeddings as study
 from featscope.papers.fa.embedding_radii import RadiusSpec, attack_head
 from featscope.report.figures import figures
@@ -50,7 +52,9 @@ def synthetic(kind="raw", n=300, d=400, offset=0.0, seed=0):
     law = ClusterLaw(k=10, d=d, sigma=0.5)
     train, test = (law.draw(m, 1, seed + s, compact=False).train for s, m in ((0, n), (1, 60)))
     away = offset * torch.ones(d, dtype=torch.float64)
-    return study.make_task((train.x + away, train.cluster), (test.x + away, test.cluster), kind, 10, 6144.0)
+    return embedding_heads.make_task(
+        (train.x + away, train.cluster), (test.x + away, test.cluster), kind, 10, 6144.0
+    )
 
 
 def folder_of(tmp_path, spec):
@@ -62,31 +66,32 @@ def test_two_outputs_with_cross_entropy_are_the_theory_s_network_with_logistic_l
     task = synthetic()
     w = torch.randn(30, 400, generator=stream(0, "w"), dtype=torch.float64) * 1e-3
     _, logistic, _ = binary_direction(w, w.new_zeros(30), output_weights(15), task.train)
-    batch = task.train._replace(cluster=study.labels("binary", task.train))
-    _, entropy = fine_direction(w, study.network("binary", w, 10)[0].h, batch)
+    batch = task.train._replace(cluster=embedding_heads.labels("binary", task.train))
+    _, entropy = fine_direction(w, embedding_heads.network("binary", w, 10)[0].h, batch)
     torch.testing.assert_close(entropy, logistic, rtol=1e-10, atol=1e-14)
 
 
 def test_the_encoder_s_scale_does_not_matter_and_centring_makes_half_means_opposite():
     task = synthetic()
     x, y = task.train.x, task.train.cluster
-    again = study.make_task((7 * x, y), (7 * task.test.x, task.test.cluster), "raw", 10, 6144.0)
+    again = embedding_heads.make_task((7 * x, y), (7 * task.test.x, task.test.cluster), "raw", 10, 6144.0)
     torch.testing.assert_close(again.test.x, task.test.x)
     assert float(again.train.x.square().sum(-1).mean()) == pytest.approx(6144.0)
     balanced = torch.cat([(y == c).nonzero()[:15, 0] for c in range(10)])
-    moved = study.make_task((x[balanced] + 3, y[balanced]), (x + 3, y), "centred", 10, 6144.0)
+    moved = embedding_heads.make_task((x[balanced] + 3, y[balanced]), (x + 3, y), "centred", 10, 6144.0)
     mu = moved.features
     torch.testing.assert_close(mu[:5].mean(0), -mu[5:].mean(0), atol=1e-9, rtol=1e-9)
     torch.testing.assert_close(
-        study.make_task((x[balanced], y[balanced]), (x, y), "centred", 10, 6144.0).test.x, moved.test.x
+        embedding_heads.make_task((x[balanced], y[balanced]), (x, y), "centred", 10, 6144.0).test.x,
+        moved.test.x,
     )
 
 
 def test_equivalent_weights_are_means_of_three_and_features_are_class_means():
     task = synthetic()
     w = torch.randn(30, 400, generator=stream(1, "w"), dtype=torch.float64)
-    table = study.table(task, w)
-    images = study.image_table(task, w)
+    table = embedding_heads.cosine_table(task, w)
+    images = embedding_heads.image_table(task, w)
     for i, j in ((0, 0), (3, 7), (9, 2)):
         mine = task.train.x[task.train.cluster == i]
         weight = w[3 * j : 3 * j + 3].mean(0)
@@ -99,14 +104,14 @@ def test_equivalent_weights_are_means_of_three_and_features_are_class_means():
 
 
 def test_blocks_tell_averaging_from_decoupling():
-    signs = study.half_signs(10, torch.float64)
+    signs = embedding_heads.half_signs(10, torch.float64)
     same = signs[:, None] * signs[None, :] > 0
-    averaging = study.blocks(torch.where(same, 0.45, -0.02), signs)
+    averaging = embedding_heads.blocks(torch.where(same, 0.45, -0.02), signs)
     assert averaging["contrast_half"] == pytest.approx(0.47)
     assert averaging["contrast_own"] == pytest.approx(0.0)
     assert averaging["same_min"] / averaging["same_other_max"] == pytest.approx(22.5)
     assert averaging["same_gap"] == pytest.approx(0.47)
-    diagonal = study.blocks(torch.eye(10, dtype=torch.float64) + 0.1, signs)
+    diagonal = embedding_heads.blocks(torch.eye(10, dtype=torch.float64) + 0.1, signs)
     assert diagonal["contrast_own"] == pytest.approx(1.0)
     assert diagonal["own_min"] / diagonal["own_other_max"] == pytest.approx(11.0)
     assert diagonal["same_gap"] == pytest.approx(0.0)
@@ -120,8 +125,11 @@ def test_on_the_law_s_own_clusters_the_heads_average_and_decouple(tmp_path, offs
     task = synthetic(offset=offset)
     with folder_of(tmp_path, spec) as folder:
         found = {net: study.train_head(spec, task, net, "raw", 0, folder)["paper"] for net in study.NETS}
-    shown = {net: study.blocks(study.table(task, w), task.signs) for net, w in found.items()}
-    dead = {net: study.dead(task, w)["dead_share"] for net, w in found.items()}
+    shown = {
+        net: embedding_heads.blocks(embedding_heads.cosine_table(task, w), task.signs)
+        for net, w in found.items()
+    }
+    dead = {net: embedding_heads.dead(task, w)["dead_share"] for net, w in found.items()}
     if offset:
         assert min(dead.values()) > 0.2
         return
@@ -130,7 +138,7 @@ def test_on_the_law_s_own_clusters_the_heads_average_and_decouple(tmp_path, offs
     assert abs(shown["binary"]["contrast_own"]) < 0.02
     assert shown["fine"]["own_min"] / shown["fine"]["own_other_max"] > 3
     for net, w in found.items():
-        assert study.accuracies(net, w, task.test, 10) == {"half": 1.0, "own": 1.0}
+        assert embedding_heads.accuracies(net, w, task.test, 10) == {"half": 1.0, "own": 1.0}
 
 
 def test_figure_10_is_all_pairs():
@@ -157,10 +165,10 @@ def test_figure_10_is_all_pairs():
 def test_radii_are_brackets_and_their_perturbations_flip_the_answer():
     task = synthetic()
     w = task.features.repeat_interleave(3, 0) * 1e-3
-    heads = {net: study.network(net, w, 10) for net in study.NETS}
+    heads = {net: embedding_heads.network(net, w, 10) for net in study.NETS}
     unit = float(task.test.x.square().sum(-1).mean().sqrt())
     for net, (head, signs) in heads.items():
-        own = study.labels(net, task.test)
+        own = embedding_heads.labels(net, task.test)
         rows, kept = attack_head(RadiusSpec(points=20, steps=20), net, head, signs, own, task.test, 0)
         x, y = task.test.x[:20], task.test.y[:20]
         assert bool((y * readout(logits(head, x + kept["delta"]), signs) <= 0).all())
@@ -176,7 +184,7 @@ def test_the_radius_of_a_linear_head_is_its_distance():
     x = torch.randn(15, 6, generator=stream(0, "x"), dtype=torch.float64)
     w = torch.randn(6, generator=stream(0, "w"), dtype=torch.float64)
     y = torch.where(x @ w > 0, 1.0, -1.0).double()
-    head, signs = MultiClass(torch.stack([w, -w]), 1), study.half_signs(2, torch.float64)
+    head, signs = MultiClass(torch.stack([w, -w]), 1), embedding_heads.half_signs(2, torch.float64)
     batch = ClusterBatch(x, y, (y < 0).long())
     rows, _ = attack_head(RadiusSpec(points=15), "binary", head, signs, batch.cluster, batch, 0)
     exact = (x @ w).abs() / w.norm() / x.square().sum(-1).mean().sqrt()
@@ -268,7 +276,7 @@ PAIRS |= {"blocks_below": 0.0, "feature_cosine_largest": 0.05}
 def fake_run(encoder: str = "efficientnet-lite0", side: int = 224, **numbers: list[float]) -> Run:
     """A run of three seeds; ``numbers`` change columns, those of a head with its name before."""
     table, pairs = [], []
-    for seed, kind in itertools.product(range(3), study.KINDS):
+    for seed, kind in itertools.product(range(3), embedding_heads.KINDS):
         given = {key: values[seed] for key, values in numbers.items()}
         pairs.append({"kind": kind, "seed": seed, **PAIRS, **{k: v for k, v in given.items() if k in PAIRS}})
         for net, stage in itertools.product(study.NETS, study.STAGES):

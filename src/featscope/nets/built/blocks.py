@@ -1,5 +1,4 @@
-"""Building blocks with exact error bounds: clamp, absolute value, maximum, Yarotsky's square and product,
-soft indicators.
+"""Building blocks with exact error bounds: clamp, absolute value, maximum, Yarotsky's square and product.
 
 Yarotsky (2017), Propositions 2 and 3: with the tooth g(x) = 2x on [0, ½], 2 − 2x on [½, 1] and g_s its s-fold
 composition, q_n(x) = x − Σ_{s≤n} g_s(x)/4^s interpolates x² at the multiples of 2^−n, hence 0 ≤ q_n(x) − x² ≤
@@ -13,9 +12,7 @@ import math
 import torch
 
 from featscope.core.errors import require_at_least
-from featscope.nets.built.graph import Graph, Wire
-
-F64 = torch.float64
+from featscope.nets.built.graph import F64, Graph, Wire
 
 
 def clamp(graph: Graph, wire: Wire, low: float, high: float) -> Wire:
@@ -33,13 +30,7 @@ def absolute(graph: Graph, wire: Wire) -> Wire:
     )
 
 
-def maximum(graph: Graph, left: Wire, right: Wire) -> Wire:
-    """max(a, b) = a + ReLU(b − a), with a skip connection: 4 parameters a coordinate."""
-    rise = graph.relu(graph.affine((right, 1.0), (left, -1.0)))
-    return graph.affine((left, 1.0), (rise, 1.0))
-
-
-def largest(graph: Graph, wire: Wire, groups: int) -> Wire:
+def block_maximum(graph: Graph, wire: Wire, groups: int) -> Wire:
     """The maximum of each of ``groups`` equal blocks of a wire, by a tree of pairs max(a, b) = a + ReLU(b −
     a), 4 parameters a pair."""
     width = wire.size // groups
@@ -105,10 +96,3 @@ def product_error(bound: float, levels: int) -> float:
     """The error e = q(·) − (·)² lies in [0, 4^−(n+1)] for each square, so the product is off by at most
     2B²·2·4^−(n+1)."""
     return 4 * bound**2 * square_error(levels)
-
-
-def soft_indicator(graph: Graph, wire: Wire, low: float, high: float) -> Wire:
-    """1 up to ``low``, 0 from ``high`` on, linear between: ReLU(1 − ReLU(t − low)/(high − low)), two
-    neurons."""
-    over = graph.relu(graph.affine((wire, 1.0), bias=-low))
-    return graph.relu(graph.affine((over, -1 / (high - low)), bias=1.0))

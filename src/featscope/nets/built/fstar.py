@@ -17,11 +17,10 @@ from torch import Tensor
 
 from featscope.core.balls import ball
 from featscope.core.errors import require
-from featscope.nets.built.blocks import largest
-from featscope.nets.built.graph import Graph
+from featscope.nets.built.blocks import block_maximum
+from featscope.nets.built.graph import F64, Graph
 from featscope.nets.built.robust import opposite_distance
 
-F64 = torch.float64
 #: grid points that fit in memory as a network; beyond, only the count is of interest.
 MOST_NODES = 2_000_000
 
@@ -75,7 +74,7 @@ def grid_network(values: Tensor, cells: int, dim: int) -> Graph:
     )
     above = graph.entries(count * dim, (graph.x, rows, columns, size), bias=-flat)
     below = graph.entries(count * dim, (graph.x, rows, columns, -size), bias=flat)
-    up, down = graph.relu(largest(graph, above, count)), graph.relu(largest(graph, below, count))
+    up, down = graph.relu(block_maximum(graph, above, count)), graph.relu(block_maximum(graph, below, count))
     hats = graph.relu(graph.affine((up, -1.0), (down, -1.0), bias=1.0))
     graph.affine((hats, values[None].to(F64)))
     return graph

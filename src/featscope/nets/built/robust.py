@@ -19,12 +19,11 @@ from torch import Tensor
 
 from featscope.core.balls import ball
 from featscope.core.errors import require
-from featscope.nets.built.blocks import clamp, levels_for, square, square_error
-from featscope.nets.built.graph import Enclosures, Graph, Wire, append
+from featscope.nets.built.blocks import clamp, levels_for, square, square_error, square_parameters
+from featscope.nets.built.graph import F64, Enclosures, Graph, Wire, append
 
 Indicator = Literal["Linf", "L2-shared", "L2-each"]
 KINDS: tuple[Indicator, ...] = ("Linf", "L2-shared", "L2-each")
-F64 = torch.float64
 #: wider than all rounding of stored weights in these networks (D·2^−52·few), far narrower than the margins
 #: they keep.
 WEIGHT_ROUNDING = 1e-9
@@ -204,8 +203,8 @@ def indicator_parameters(n: int, dim: int, levels: int, kind: Indicator) -> int:
     if kind == "Linf":
         return n * (6 * dim + 1)
     if kind == "L2-shared":
-        return n * (dim + 4) + dim * (6 * levels + 7)
-    return n * (dim * (6 * levels + 8) + 3) + 5 * dim
+        return n * (dim + 4) + dim * (square_parameters(levels) + 6)
+    return n * (dim * (square_parameters(levels) + 7) + 3) + 5 * dim
 
 
 def cgro_parameters(n: int, dim: int, levels: int, kind: Indicator, clean: int) -> int:

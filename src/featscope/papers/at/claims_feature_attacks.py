@@ -21,13 +21,13 @@ from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
 from featscope.papers.at.image_feature_attacks import (
     ATTACKS,
-    METHODS,
     RATE,
     SEARCHED,
     ImageFeatureAttacks,
     Learned,
     Rates,
 )
+from featscope.papers.at.image_features import METHODS
 from featscope.papers.at.printed import TABLE_2
 
 

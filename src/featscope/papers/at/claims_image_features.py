@@ -29,7 +29,7 @@ from featscope.papers.at.image_features import (
 )
 from featscope.papers.at.printed import TABLE_1, Accuracies
 
-FEATURES = Need("image-features")
+IMAGE_FEATURES = Need("image-features")
 #: other inversions of the same networks, whose robust accuracy is counted in the run above; fewer images,
 #: because they only ask whether the inversion decides
 _FEWER = {"images": 50, "attacked": 0}
@@ -40,7 +40,7 @@ STARTS = {
 #: from noise in a tenth of the step, which ends at a larger feature error
 SMALL_STEPS = Need("image-features", {**_FEWER, "inversion.step_size": 0.05})
 
-CONDITIONS = (
+HYPOTHESES = (
     f"every network reaches {PRINTED_SHARE_REACHED:g} of the printed clean accuracy, "
     f"the adversarially trained ones {PRINTED_SHARE_REACHED:g} of the printed robust accuracy",
     f"every reference reads {OWN_SET_READ:g} of its own set, which has a mean relative feature error of at "
@@ -203,7 +203,7 @@ def _as_printed(runs: Runs) -> Finding:
 
 
 def _three(need: Need, suffix: str, when: str, over: Over) -> tuple[Reading, ...]:
-    needs = {"run": need, "tested": FEATURES}
+    needs = {"run": need, "tested": IMAGE_FEATURES}
     return tuple(
         Reading(f"{name}{suffix}", f"{text}, by at least {SMALL:g}: {when}", needs, difference(key, over))
         for name, (key, text) in STATEMENTS.items()
@@ -217,14 +217,14 @@ CLAIMS: tuple[Claim, ...] = (
         "AT Table 1 (§6.2, A.1)",
         "On real images standard training learns non-robust features rather than robust ones; "
         "adversarial training suppresses the former and strengthens the latter.",
-        CONDITIONS,
+        HYPOTHESES,
         (
-            *_three(FEATURES, "", "after training, inversion from noise", at_the_end),
+            *_three(IMAGE_FEATURES, "", "after training, inversion from noise", at_the_end),
             Reading(
                 "table",
                 "the four printed feature accuracies: the largest distance of ours from them is at most "
                 f"{SMALL:g}",
-                {"run": FEATURES, "tested": FEATURES},
+                {"run": IMAGE_FEATURES, "tested": IMAGE_FEATURES},
                 _as_printed,
             ),
             *(
@@ -245,14 +245,14 @@ CLAIMS: tuple[Claim, ...] = (
         "at",
         "AT Figures 4 and 5",
         "The same along training: the curves of feature learning accuracy over epochs are ordered so.",
-        CONDITIONS,
+        HYPOTHESES,
         (
-            *_three(FEATURES, "", "mean over the second half of the epochs", late),
+            *_three(IMAGE_FEATURES, "", "mean over the second half of the epochs", late),
             Reading(
                 "standard-ordered",
                 "in standard training the curve of D̂_NR is above that of D̂_R at every epoch "
                 "of the second half: the smallest difference is at least 0",
-                {"run": FEATURES, "tested": FEATURES},
+                {"run": IMAGE_FEATURES, "tested": IMAGE_FEATURES},
                 _ordered,
             ),
         ),

@@ -26,8 +26,7 @@ from featscope.experiments.run import Run
 from featscope.papers.at.fig3_columns import DYNAMICS, Dynamics
 from featscope.papers.at.final_values import final_values
 from featscope.papers.at.patch_fig3 import PatchFig3
-from featscope.papers.at.patch_noise import DYNAMICS as NOISY_DESCENT
-from featscope.papers.at.patch_noise import SPANS, NoisyDescent, PatchNoise, Spans
+from featscope.papers.at.patch_noise import NOISY_DESCENT, SPANS, NoisyDescent, PatchNoise, Spans
 from featscope.papers.at.runs import COORDINATE, FIG3, NOISE
 
 #: what `soft` does, in words
@@ -59,7 +58,10 @@ def _decomposition(runs: Runs) -> Finding:
     spec = PatchFig3.of(runs["run"])
     vectors, room = float(spec.train_size * spec.law.patches), float(spec.law.d - 2 * spec.law.k)
     if vectors >= room:
-        note = "the N·P noise vectors span everything orthogonal to the features, so every weight vector has this form"
+        note = (
+            "the N·P noise vectors span everything orthogonal to the features, "
+            "so every weight vector has this form"
+        )
         return Finding(Verdict.VACUOUS, vectors, room, {"note": note})
     note = "fewer noise vectors than dimensions: the reading large-d measures it"
     return Finding(Verdict.INCONCLUSIVE, None, None, {"note": note})

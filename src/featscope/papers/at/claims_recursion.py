@@ -13,7 +13,7 @@ from featscope.claims.judging import at_most, exactly, largest, numbers, smalles
 from featscope.core.rules import CONSTANT, SAME, SMALL, STILL
 from featscope.core.stats import Interval
 from featscope.papers.at.patch_columns import Correlated
-from featscope.papers.at.patch_recursion import APPROXIMATIONS, DYNAMICS, BothRoutes
+from featscope.papers.at.patch_recursion import APPROXIMATIONS, BOTH_ROUTES, BothRoutes
 from featscope.papers.at.runs import FIG3, RECURSION
 
 NOISELESS = ("noiseless population data", "features orthonormal")
@@ -21,7 +21,7 @@ NOISELESS = ("noiseless population data", "features orthonormal")
 
 def _gap(arm: str) -> Judge:
     def judge(runs: Runs) -> Finding:
-        rows = runs["run"].part(DYNAMICS, arm=arm)
+        rows = runs["run"].part(BOTH_ROUTES, arm=arm)
         steps, seeds = int(numbers(rows[BothRoutes.step]).max()), rows[BothRoutes.seed].n_unique()
         gap = float(numbers(rows[BothRoutes.gap]).max())
         return exactly(gap, SAME, steps=steps, runs=seeds, measured="largest |Δw| over all steps")
@@ -43,7 +43,7 @@ def _cross_growth(arm: str) -> Judge:
     lemma is about every pair."""
 
     def judge(runs: Runs) -> Finding:
-        rows = runs["run"].part(DYNAMICS, arm=arm).sort(Correlated.step)
+        rows = runs["run"].part(BOTH_ROUTES, arm=arm).sort(Correlated.step)
         seeds = [group for _, group in rows.group_by(Correlated.seed, maintain_order=True)]
         of_c, of_d = (
             [_growth(numbers(seed[name])) for seed in seeds] for name in (Correlated.C, Correlated.D)
@@ -60,7 +60,7 @@ def _cross_growth(arm: str) -> Judge:
 def _approximation(runs: Runs) -> Finding:
     """Share of recorded steps in the polynomial stage at which Lemma 5.2's step is within a factor CONSTANT
     of the exact one."""
-    rows = runs["run"].part(DYNAMICS, arm="adversarial").filter(pl.col(BothRoutes.polynomial) == 1.0)
+    rows = runs["run"].part(BOTH_ROUTES, arm="adversarial").filter(pl.col(BothRoutes.polynomial) == 1.0)
     inside, total, medians = 0, 0, {}
     for kind, columns in APPROXIMATIONS.items():
         guess, exact = (numbers(rows[column]).ravel() for column in columns)
@@ -75,7 +75,10 @@ def _approximation(runs: Runs) -> Finding:
         return Finding(Verdict.VACUOUS, None, None, {"reason": "no step lies in the polynomial stage"})
     share = inside / total
     verdict = Verdict.HOLDS if share >= 1 - SMALL else Verdict.FAILS
-    note = "the lemma drops the initial directions; with σ0 = 1/√d they have norm 1 and the ascent step along them switches neurons off"
+    note = (
+        "the lemma drops the initial directions; with σ0 = 1/√d they have norm 1 "
+        "and the ascent step along them switches neurons off"
+    )
     return Finding(verdict, share, 1 - SMALL, {"median_ratio": medians, "steps": total, "note": note})
 
 

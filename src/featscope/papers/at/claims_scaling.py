@@ -30,7 +30,7 @@ from featscope.papers.at.patch_scaling import (
 from featscope.papers.at.runs import SCALING
 
 FLOW = ("noiseless population data", "η = 1/poly(d), entered as the small-step limit", "σ0 = 1/√d, η̃ = d^c0")
-CLIPS = {
+CLIP_TEXTS = {
     "features-only": "the clip acts on feature coefficients only, as Lemma 5.2 has it",
     "two-sided": "Lemma D.17's clip, kept inside the ball from both sides",
     "as-printed": "Lemma D.17's clip as printed, one-sided",
@@ -173,7 +173,9 @@ def _tensor_power(runs: Runs) -> Finding:
 
 
 def _by_clip(make: Callable[[str], Judge], label: str = "") -> tuple[Reading, ...]:
-    return tuple(Reading(clip + label, text, {"run": SCALING}, make(clip)) for clip, text in CLIPS.items())
+    return tuple(
+        Reading(clip + label, text, {"run": SCALING}, make(clip)) for clip, text in CLIP_TEXTS.items()
+    )
 
 
 CLAIMS = (

@@ -10,10 +10,10 @@ from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, p
 from featscope.claims.judging import at_least, at_most, exactly, largest, pooled_error, smallest
 from featscope.core.rules import MUCH, SMALL
 from featscope.core.stats import Interval, wilson
-from featscope.core.store import labelled
+from featscope.core.stored import labelled
 from featscope.experiments.run import Run
 from featscope.papers.at.certificates import fooled
-from featscope.papers.at.fig3_columns import ATTACKED, DYNAMICS, RADII, Dynamics, Radii
+from featscope.papers.at.fig3_columns import ATTACKED_COLUMNS, DYNAMICS, RADII, Dynamics, Radii
 from featscope.papers.at.fig3_summary import phase_switch
 from featscope.papers.at.final_values import final_values
 from featscope.papers.at.patch_fig3 import PatchFig3
@@ -23,7 +23,7 @@ from featscope.papers.at.runs import ASSUMPTION, COORDINATE, FIG3, LITERAL, MASK
 def _points(run: Run, column: str) -> int:
     """On how many test points of a seed a column was measured."""
     spec = PatchFig3.of(run)
-    return min(spec.evaluation.points, spec.test_size) if column in ATTACKED else spec.test_size
+    return min(spec.evaluation.points, spec.test_size) if column in ATTACKED_COLUMNS else spec.test_size
 
 
 def _final_error(run: Run, arm: str, column: str) -> Interval:

@@ -42,7 +42,7 @@ ROBUST_OVER: dict[str, Column] = {
     "full-ball": Dynamics.robust_full_ball,
 }
 #: columns of accuracies on points that are attacked, of which there are fewer
-ATTACKED = (
+ATTACKED_COLUMNS = (
     Dynamics.robust_training_attack,
     Dynamics.robust_feature_span,
     Dynamics.robust_full_ball,
@@ -69,5 +69,6 @@ class Radii(Columns):
 class Matching(Columns):
     """One row: what no classifier can do on a sample."""
 
+    seed = column("the first seed, which drew the sample")
     upper = column("bound on any classifier's robust accuracy, by a matching of intersecting pairs")
     intersecting_pairs = column("share of pairs of different labels whose balls intersect")

@@ -12,7 +12,7 @@ from featscope.core.rows import last_rows
 from featscope.core.store import Json, Rows, table
 from featscope.dynamics.patch_descent import Weights
 from featscope.dynamics.trajectory import Recording
-from featscope.papers.at.fig3_columns import ATTACKED, Dynamics, Radii
+from featscope.papers.at.fig3_columns import ATTACKED_COLUMNS, Dynamics, Radii
 
 
 def phase_switch(rows: pl.DataFrame) -> dict[int, list[int | None]]:
@@ -80,7 +80,7 @@ def _ends(last: pl.DataFrame) -> Json:
 def _robust(last: pl.DataFrame, radii: Rows, eps: float) -> Json:
     """The bracket of the robust test accuracy under every attack and threat."""
     robust: Json = {}
-    for name in ATTACKED:
+    for name in ATTACKED_COLUMNS:
         if name in last.columns:
             # Of one fixed perturbation what is measured is exact, so the bracket is closed; threats follow
             # below.

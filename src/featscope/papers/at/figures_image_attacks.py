@@ -9,10 +9,11 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featscope.core.store import Label
+from featscope.core.stored import Label
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.at.image_feature_attacks import METHODS, RATE, ImageFeatureAttacks, Rates
+from featscope.papers.at.image_feature_attacks import RATE, ImageFeatureAttacks, Rates
+from featscope.papers.at.image_features import METHODS
 from featscope.papers.at.printed import TABLE_2, TABLE_2_PAIRS
 from featscope.plots.style import GREY, NON_ROBUST, ROBUST, finish, panels
 

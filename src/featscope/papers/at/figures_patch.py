@@ -11,18 +11,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from featscope.core.rules import SAME, STILL, USUAL
-from featscope.core.store import labelled
+from featscope.core.stored import labelled
 from featscope.experiments.run import Run
 from featscope.papers.at.fig3_columns import DYNAMICS, RADII, ROBUST_OVER, Dynamics, Radii
 from featscope.papers.at.fig3_summary import mean_switch, phase_switch
-from featscope.papers.at.patch_columns import Trained
+from featscope.papers.at.patch_columns import ARMS, Trajectory
 from featscope.papers.at.patch_fig3 import PatchFig3
 from featscope.papers.at.patch_minima import ALONG_GAMMA, ALONG_NOISE, Minima
-from featscope.papers.at.patch_noise import DYNAMICS as NOISY_DESCENT
-from featscope.papers.at.patch_noise import NoisyDescent
-from featscope.papers.at.patch_recursion import APPROXIMATIONS, BothRoutes
-from featscope.papers.at.patch_recursion import ARMS as BOTH_ARMS
-from featscope.papers.at.patch_recursion import DYNAMICS as BOTH_ROUTES
+from featscope.papers.at.patch_noise import NOISY_DESCENT, NoisyDescent
+from featscope.papers.at.patch_recursion import APPROXIMATIONS, BOTH_ROUTES, BothRoutes
 from featscope.papers.at.patch_scaling import (
     CURVES,
     EVENTS,
@@ -49,9 +46,9 @@ SHADES = ("-", "--", ":", "-.")
 
 def _by_seed(rows: pl.DataFrame, column: str) -> tuple[list[int], np.ndarray]:
     """Steps and values (seeds, steps[, …]); seeds that ended early are left out."""
-    kept = rows.filter(pl.col(column).is_not_null()).sort(Trained.step)
-    steps = kept[Trained.step].unique().sort().to_list()
-    seeds = [group[column].to_list() for _, group in kept.group_by(Trained.seed, maintain_order=True)]
+    kept = rows.filter(pl.col(column).is_not_null()).sort(Trajectory.step)
+    steps = kept[Trajectory.step].unique().sort().to_list()
+    seeds = [group[column].to_list() for _, group in kept.group_by(Trajectory.seed, maintain_order=True)]
     return steps, np.array([seed for seed in seeds if len(seed) == len(steps)], dtype=float)
 
 
@@ -235,7 +232,7 @@ def _guides(ax: Axes, d: np.ndarray, c0: float | None) -> None:
 def recursion(run: Run) -> Figure:
     """Distance between descent and recursion, and Lemma 5.2's step over the exact one."""
     figure, axes = panels(1, 2, 4.2, 3.2)
-    for arm, color in zip(BOTH_ARMS, (NON_ROBUST, ROBUST), strict=True):
+    for arm, color in zip(ARMS, (NON_ROBUST, ROBUST), strict=True):
         steps, gap = _by_seed(run.part(BOTH_ROUTES, arm=arm), BothRoutes.gap)
         axes[0, 0].plot(steps, np.maximum(gap.max(0), 1e-18), color=color, label=arm)
     axes[0, 0].set_yscale("log")

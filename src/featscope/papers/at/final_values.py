@@ -6,7 +6,7 @@ import numpy as np
 
 from featscope.claims.judging import numbers
 from featscope.core.rows import last_rows
-from featscope.core.store import labelled
+from featscope.core.stored import labelled
 from featscope.experiments.run import Run
 from featscope.papers.at.fig3_columns import DYNAMICS, Dynamics
 

@@ -43,10 +43,10 @@ from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.datasets import load
 from featscope.nets.classifier import REPRESENTATION, ImageClassifier, Representation
 from featscope.nets.fold import fold
+from featscope.papers.at.image_features import METHODS
 from featscope.papers.at.printed import TABLE_2, TABLE_2_PAIRS
 
 DatasetName = Literal["mnist", "cifar10"]
-METHODS = ("standard", "adversarial")
 #: the attack, and the training of the network whose features it uses
 ATTACKS = {"NRF": "standard", "RF": "adversarial"}
 SEARCHED = (*ATTACKS, "noise")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from featscope.core.columns import Columns, column
 
+#: the trainings that are compared
+Arm = Literal["standard", "adversarial"]
+ARMS: tuple[Arm, ...] = ("standard", "adversarial")
 
-class Trained(Columns):
+
+class Trajectory(Columns):
     """A trajectory's row: one for each seed and recorded step."""
 
     seed = column("the seed of data, initial weights and attacks")
@@ -14,7 +20,7 @@ class Trained(Columns):
     v = column("max_r ⟨w_ir, v_i⟩ of each class i, the lemmas' B")
 
 
-class Correlated(Trained):
+class Correlated(Trajectory):
     """The same for both arms, with the off-diagonal correlations."""
 
     arm = column("standard or adversarial")

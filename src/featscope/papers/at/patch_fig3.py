@@ -10,20 +10,19 @@ adversarial.learning_rate=0.1 --set adversarial.steps=1000`, which is also the `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.evaluate import evaluate
-from featscope.attacks.patch_certificate import certified, certify
+from featscope.attacks.patch_certificate import certify, is_certified
 from featscope.attacks.patch_model_free import model_free
-from featscope.attacks.patch_training_attack import Clip, Directions, PatchTrainingAttack, right_at_both
+from featscope.attacks.patch_training_attack import Directions, PatchTrainingAttack, right_at_both
 from featscope.attacks.pgd import ONE_STEP, PGD, Attack
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
-from featscope.core.frozen import Value
 from featscope.core.losses import margin
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
@@ -36,46 +35,9 @@ from featscope.laws.separation import conflict
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 from featscope.papers.at import printed
 from featscope.papers.at.fig3_columns import DYNAMICS, MATCHING, RADII, ROBUST_OVER, Dynamics, Matching, Radii
+from featscope.papers.at.fig3_settings import AdversarialTraining, Measurement, Training
 from featscope.papers.at.fig3_summary import summarise
-
-Arm = Literal["standard", "adversarial"]
-ARMS: tuple[Arm, ...] = ("standard", "adversarial")
-
-
-class Training(Value):
-    """Gradient descent: learning rate η, steps T, full batch unless a size is given."""
-
-    learning_rate: float = Field(default=printed.FIGURE_3_LEARNING_RATE, gt=0)
-    steps: int = Field(default=printed.FIGURE_3_STEPS, ge=1)
-    batch_size: int | None = Field(default=None, ge=1)
-
-
-class AdversarialTraining(Training, registered="patch-adversarial-training"):
-    """The same at perturbed points: one ascent step of size η̃ with a clip, or PGD with ``attack_steps`` >
-    1."""
-
-    learning_rate: float = Field(default=1.0, gt=0)
-    steps: int = Field(default=1500, ge=1)
-    clip: Clip = "patch"
-    step_size: float = Field(default=printed.FIGURE_3_ATTACK_STEP_SIZE, gt=0)
-    objective: Literal["own-logit", "margin", "cross-entropy"] = "own-logit"
-    attack_steps: int = Field(default=1, ge=1)
-
-    @property
-    def leaves_one_step_alone(self) -> bool:
-        """Whether clip and step_size, which PGD does not use, are those of the default."""
-        return (self.clip, self.step_size) == ("patch", printed.FIGURE_3_ATTACK_STEP_SIZE)
-
-
-class Evaluation(Value):
-    """How robustness is measured: PGD steps and restarts, and the radii of the curves."""
-
-    steps: int = Field(default=20, ge=1)
-    restarts: int = Field(default=1, ge=1)
-    points: int = Field(default=100, ge=1, description="test points attacked along training")
-    every: int = Field(default=100, ge=1)
-    radii: tuple[Annotated[float, Field(gt=0)], ...] = (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8)
-    curve_points: int = Field(default=60, ge=1)
+from featscope.papers.at.patch_columns import ARMS, Arm
 
 
 class PatchFig3(Spec):
@@ -122,7 +84,7 @@ class PatchFig3(Spec):
     arms: tuple[Arm, ...] = ARMS
     standard: Training = Training()
     adversarial: AdversarialTraining = AdversarialTraining()
-    evaluation: Evaluation = Evaluation()
+    evaluation: Measurement = Measurement()
     every: int = Field(default=20, ge=1)
 
     def model_post_init(self, context: object) -> None:
@@ -236,7 +198,7 @@ def observe(
 
     def look(state: Weights, t: int) -> Mapping[str, Tensor | float]:
         net = spec.net.net(state.w)
-        u, v = seen.correlations(state.w, law)
+        u, v = seen.feature_correlations(state.w, law)
         rest = seen.orthogonal_part(state.w, law)
         fit = seen.fit(net, data.train.x, data.train.y)
         row: dict[str, Tensor | float] = {
@@ -259,13 +221,13 @@ def observe(
             row[Dynamics.noise_update_rest] = seen.noise_update_rest(net, law, data.train)
             spread = seen.own_outputs(net, data.train.x, data.train.y)
             row |= {Dynamics.F_max: spread.largest, Dynamics.F_ratio: spread.ratio}
-            row |= robustness(spec, data, net, attack)
+            row |= robust_accuracies(spec, data, net, attack)
         return row
 
     return look
 
 
-def robustness(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> dict[str, Tensor]:
+def robust_accuracies(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> dict[str, Tensor]:
     """Accuracy under the training attack (test and train), the model-free Δ, and every threat's attacks, each
     (runs)."""
     n = spec.evaluation.points
@@ -322,8 +284,8 @@ def bracket(spec: PatchFig3, net: PatchNet, batch: PatchBatch, threat: Threat, s
     row: dict[str, float] = {
         Radii.eps: threat.eps,
         Radii.upper: found.accuracy,
-        Radii.lower: float(certified(bounds.linear, outputs).double().mean()),
-        Radii.lower_interval: float(certified(bounds.interval, outputs).double().mean()),
+        Radii.lower: float(is_certified(bounds.linear, outputs).double().mean()),
+        Radii.lower_interval: float(is_certified(bounds.interval, outputs).double().mean()),
     }
     if threat.eps == spec.eps:
         naive = [PGD("cross-entropy", steps=spec.evaluation.steps)]
@@ -380,7 +342,11 @@ def record_law(spec: PatchFig3, folder: Folder, batch: PatchBatch) -> Json:
     folder.conditions(spec.law.check(PatchSetting(spec.eps, batch, norm=spec.norm)))
     found = conflict(batch.x, batch.y, spec.norm, spec.eps)
     row: Json = {Matching.upper: found.bound, Matching.intersecting_pairs: found.share}
-    folder.add(MATCHING, [row], {"x": batch.x, "y": batch.y, "left": found.left, "right": found.right})
+    folder.add(
+        MATCHING,
+        [{Matching.seed: spec.seeds[0], **row}],
+        {"x": batch.x, "y": batch.y, "left": found.left, "right": found.right},
+    )
     return row
 
 
@@ -404,7 +370,7 @@ EXPERIMENTS = (
         spec=PatchFig3,
         run=run,
         takes={"quick": "10 s", "cpu": "3 min", "paper": "6 min"},
-        revision=2,
+        revision=3,
         columns={DYNAMICS: Dynamics, RADII: Radii, MATCHING: Matching},
     ),
 )

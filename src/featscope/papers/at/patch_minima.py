@@ -29,7 +29,7 @@ from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 from featscope.papers.at import printed
 
-ALONG_GAMMA, ALONG_NOISE, ATTACKS = "gamma", "noise", "attacks"
+ALONG_GAMMA, ALONG_NOISE, ALONG_PGD = "gamma", "noise", "attacks"
 FEATURES = ("robust", "non-robust")
 
 
@@ -200,7 +200,7 @@ def run(spec: PatchMinima, folder: Folder) -> Json:
     by_noise = [row for s, f in both for n in spec.noises for row in minimum_rows(spec, n, largest, s, f)]
     folder.add(ALONG_GAMMA, by_gamma, _certificate(spec))
     folder.add(ALONG_NOISE, by_noise)
-    folder.add(ATTACKS, [row for seed in spec.seeds for row in attack_rows(spec, seed)])
+    folder.add(ALONG_PGD, [row for seed in spec.seeds for row in attack_rows(spec, seed)])
     shown = (Minima.risk, Minima.clean, Minima.own_logit, Minima.full_ball, Minima.explicit)
     return {
         feature: {
@@ -242,6 +242,6 @@ EXPERIMENTS = (
         run=run,
         takes={"quick": "3 s", "cpu": "20 s", "paper": "1 min"},
         revision=2,
-        columns={ALONG_GAMMA: Minima, ALONG_NOISE: Minima, ATTACKS: Attacks},
+        columns={ALONG_GAMMA: Minima, ALONG_NOISE: Minima, ALONG_PGD: Attacks},
     ),
 )

@@ -25,13 +25,13 @@ from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patch_copy import compact_patches
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.nets.patch_cnn import PatchNetSpec
-from featscope.papers.at.patch_columns import Trained
+from featscope.papers.at.patch_columns import Trajectory
 from featscope.papers.at.sweeps import enough_dimensions
 
-DYNAMICS, SPANS = "dynamics", "spans"
+NOISY_DESCENT, SPANS = "dynamics", "spans"
 
 
-class NoisyDescent(Trained):
+class NoisyDescent(Trajectory):
     """One row for each dimension, seed and recorded step."""
 
     d = column("the dimension of a patch")
@@ -94,7 +94,7 @@ def run_dimension(spec: PatchNoise, folder: Folder, d: int) -> Json:
 
     def look(state: Weights, t: int) -> Mapping[str, Tensor | float]:
         net = spec.net.net(state.w)
-        u, v = seen.correlations(state.w, copy)
+        u, v = seen.feature_correlations(state.w, copy)
         fit = seen.fit(net, data.x, data.y)
         return {
             NoisyDescent.residual: fit.residual,
@@ -108,7 +108,7 @@ def run_dimension(spec: PatchNoise, folder: Folder, d: int) -> Json:
         return bool((seen.fit(spec.net.net(state.w), data.x, data.y).residual < spec.fitted).all())
 
     step = training_step(spec.net, data.x, data.y, spec.learning_rate)
-    part, runs = folder.part(DYNAMICS, d=d), by_seed(spec.seeds)
+    part, runs = folder.part(NOISY_DESCENT, d=d), by_seed(spec.seeds)
     record = trajectory(step, Weights(w0), spec.steps, look, spec.every, runs=runs, keep=part, stop=done)
     alive = [seed for seed in spec.seeds if str(seed) not in record.diverged]
     if not alive:
@@ -172,6 +172,6 @@ EXPERIMENTS = (
         run=run,
         takes={"quick": "3 s", "cpu": "30 s", "paper": "10 min"},
         revision=2,
-        columns={DYNAMICS: NoisyDescent, SPANS: Spans},
+        columns={NOISY_DESCENT: NoisyDescent, SPANS: Spans},
     ),
 )

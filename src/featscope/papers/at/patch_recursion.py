@@ -27,11 +27,9 @@ from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at import printed
-from featscope.papers.at.patch_columns import Correlated
+from featscope.papers.at.patch_columns import ARMS, Arm, Correlated
 
-Arm = Literal["standard", "adversarial"]
-ARMS: tuple[Arm, ...] = ("standard", "adversarial")
-DYNAMICS = "dynamics"
+BOTH_ROUTES = "dynamics"
 
 
 class BothRoutes(Correlated):
@@ -193,7 +191,7 @@ def run_arm(spec: PatchRecursion, folder: Folder, arm: Arm) -> Recording[Both]:
 
     step = side_by_side(descent, co.descent(velocity, spec.learning_rate))
     both = Both(w0.clone(), w0, *start)
-    part = folder.part(DYNAMICS, arm=arm)
+    part = folder.part(BOTH_ROUTES, arm=arm)
     return trajectory(step, both, spec.steps, look, spec.every, runs=by_seed(spec.seeds), keep=part)
 
 
@@ -218,6 +216,6 @@ EXPERIMENTS = (
         run=run,
         takes={"quick": "3 s", "cpu": "15 s", "paper": "3 min"},
         revision=2,
-        columns={DYNAMICS: BothRoutes},
+        columns={BOTH_ROUTES: BothRoutes},
     ),
 )

@@ -31,13 +31,13 @@ from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at import printed
-from featscope.papers.at.patch_columns import Trained
+from featscope.papers.at.patch_columns import Trajectory
 from featscope.papers.at.sweeps import enough_dimensions
 
 CURVES, EVENTS, INITIAL, POWER = "curves", "events", "initial", "power"
 
 
-class Curves(Trained):
+class Curves(Trajectory):
     """One row for each arm, dimension, seed and recorded step."""
 
     arm = column("standard, or the reading of the clip")
@@ -83,7 +83,7 @@ class Power(Columns):
     growth = column("y ÷ y0 when x reaches 1")
 
 
-Arm = Literal["standard", "features-only", "two-sided", "as-printed"]
+ScalingArm = Literal["standard", "features-only", "two-sided", "as-printed"]
 #: the adversarial readings of Lemma D.17's clip: (two-sided, features only)
 CLIPS: dict[str, tuple[bool, bool]] = {
     "features-only": (True, True),
@@ -132,7 +132,7 @@ class PatchScaling(Spec):
     eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
     c0: float = Field(default=0.5, gt=0, lt=1)
     dimensions: tuple[int, ...] = tuple(10**i for i in range(2, 10))
-    arms: tuple[Arm, ...] = ("standard", "features-only", "two-sided", "as-printed")
+    arms: tuple[ScalingArm, ...] = ("standard", "features-only", "two-sided", "as-printed")
     relative: float = Field(default=0.02, gt=0, le=0.2)
     steps: int = Field(default=4000, ge=1)
     horizon_power: float = Field(
@@ -205,7 +205,7 @@ class Setting(NamedTuple):
         return torch.stack([total, a.amax(-1) >= rho / amplitude[True], grown], 1)
 
 
-def setting(spec: PatchScaling, arm: Arm) -> Setting:
+def setting(spec: PatchScaling, arm: ScalingArm) -> Setting:
     """The arm's data, clip and velocity for all dimensions and seeds at once."""
     data = co.latents(spec.law.population(), spec.law.k)
     dims = torch.tensor(spec.dimensions, dtype=torch.float64).repeat_interleave(len(spec.seeds))
@@ -216,12 +216,12 @@ def setting(spec: PatchScaling, arm: Arm) -> Setting:
     return Setting(spec, data, dims, clip, co.adversarial_velocity(spec.net, data, clip))
 
 
-def events_of(arm: Arm) -> type[StandardEvent] | type[AttackedEvent]:
+def events_of(arm: ScalingArm) -> type[StandardEvent] | type[AttackedEvent]:
     """The events of an arm, in the order of `Setting.reached`."""
     return StandardEvent if arm == "standard" else AttackedEvent
 
 
-def start(spec: PatchScaling, arm: Arm) -> Watched:
+def start(spec: PatchScaling, arm: ScalingArm) -> Watched:
     """Initial coefficients in law; the same draws for every arm."""
     needs_gram = arm in ("two-sided", "as-printed")
     parts = [
@@ -261,7 +261,7 @@ def labels(spec: PatchScaling) -> list[Labels]:
     return [{Curves.d: d, Curves.seed: seed} for d in spec.dimensions for seed in spec.seeds]
 
 
-def run_arm(spec: PatchScaling, folder: Folder, arm: Arm) -> Rows:
+def run_arm(spec: PatchScaling, folder: Folder, arm: ScalingArm) -> Rows:
     """Run one arm over all dimensions and seeds, save curves and events, and return the events."""
     place = setting(spec, arm)
     horizon = place.dims**spec.horizon_power
@@ -354,7 +354,7 @@ def power_rows(spec: PatchScaling) -> Rows:
 def power_run(x0: Tensor, y0: Tensor, ratio: Tensor, q: int, relative: float, target: float = 1.0) -> Tensor:
     """Iterate the lemma's pairs with steps that move neither sequence by more than ``relative``; return y
     when x reaches the target."""
-    pair = co.Pair(x0, y0)
+    pair = co.PowerPair(x0, y0)
     while bool((pair.x < target).any()):
         room = torch.maximum(pair.x ** (q - 2), ratio * pair.y ** (q - 2))
         eta = torch.where(pair.x < target, relative / room, 0.0)

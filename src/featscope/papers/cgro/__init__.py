@@ -6,7 +6,9 @@ from __future__ import annotations
 from featscope.papers.cgro import (
     built,
     claims_built,
-    claims_images,
+    claims_landscape,
+    claims_overfitting,
+    claims_stages,
     claims_training,
     figures_built,
     figures_images,
@@ -27,5 +29,11 @@ EXPERIMENTS = (
     *image_landscape.EXPERIMENTS,
     *image_overfitting.EXPERIMENTS,
 )
-CLAIMS = (*claims_training.CLAIMS, *claims_built.CLAIMS, *claims_images.CLAIMS)
+CLAIMS = (
+    *claims_stages.CLAIMS,
+    *claims_training.CLAIMS,
+    *claims_built.CLAIMS,
+    *claims_overfitting.CLAIMS,
+    *claims_landscape.CLAIMS,
+)
 FIGURES = {**figures_signal.FIGURES, **figures_built.FIGURES, **figures_images.FIGURES}

@@ -60,10 +60,10 @@ class BuiltCgro(Spec):
         """The packing of D dimensions."""
         return packing_for(dim, self.least_sites, seed)
 
-    def accuracy_law(self, part: float) -> PackingLaw:
+    def accuracy_law(self, part: float, seed: int) -> PackingLaw:
         """The packing on which δ approaches R/2, D in the middle of those swept."""
         dim = self.dimensions[len(self.dimensions) // 2]
-        return self.law(dim, self.seeds[0]).replace(delta_share=part)
+        return self.law(dim, seed).replace(delta_share=part)
 
 
 class Classifier(SampledNetwork):
@@ -86,6 +86,7 @@ class Classifier(SampledNetwork):
 class AccuracyPrice(BuiltNetwork):
     """One network as δ approaches R/2."""
 
+    seed = column("seed of the labels and of the sample")
     share = column("δ as a share of R/2")
 
 
@@ -132,16 +133,26 @@ def _row(spec: BuiltCgro, seed: int, law: PackingLaw, n: int, built: Robust) -> 
 def accuracy_rows(spec: BuiltCgro) -> list[Row]:
     """Levels and parameters as δ approaches R/2: accuracy costs a logarithm in ℓ2 and nothing in ℓ∞."""
     rows: list[Row] = []
-    for part in spec.accuracy_shares:
-        law = spec.accuracy_law(part)
-        train = law.sample(min(spec.samples), stream(spec.seeds[0], "data", "accuracy"))
-        rows += [{AccuracyPrice.share: part, **network_row(_classifier(law, train, kind))} for kind in KINDS]
+    for seed, part in product(spec.seeds, spec.accuracy_shares):
+        law = spec.accuracy_law(part, seed)
+        train = law.sample(min(spec.samples), stream(seed, "data", "accuracy"))
+        place: Row = {AccuracyPrice.seed: seed, AccuracyPrice.share: part}
+        rows += [{**place, **network_row(_classifier(law, train, kind))} for kind in KINDS]
     return rows
 
 
 def _keep_memory(folder: Folder, seed: int, built: Robust) -> None:
     row: Row = {Memory.seed: seed, Memory.delta: built.delta, Memory.separation: built.separation}
     folder.add("memory", [row], {"x": built.x, "y": built.y}, D=built.x.shape[1])
+
+
+def _record_conditions(spec: BuiltCgro, folder: Folder) -> None:
+    for seed, dim in product(spec.seeds, spec.dimensions):
+        law = spec.law(dim, seed)
+        folder.conditions(law.check(law.own_radius), D=dim, seed=seed)
+    for seed, part in product(spec.seeds, spec.accuracy_shares):
+        law = spec.accuracy_law(part, seed)
+        folder.conditions(law.check(law.own_radius), share=part, seed=seed)
 
 
 def run_cgro(spec: BuiltCgro, folder: Folder) -> Json:
@@ -160,10 +171,7 @@ def run_cgro(spec: BuiltCgro, folder: Folder) -> Json:
             rows.append(row)
     folder.add("cgro", rows)
     folder.add("accuracy", accuracy_rows(spec))
-    for seed, dim in product(spec.seeds, spec.dimensions):
-        folder.conditions(spec.law(dim, seed).check(), D=dim, seed=seed)
-    for part in spec.accuracy_shares:
-        folder.conditions(spec.accuracy_law(part).check(), share=part)
+    _record_conditions(spec, folder)
     return summary_of(rows, spec.seeds[0]) | {
         "clean_test": min(row[Classifier.clean_test] for row in rows),
         "robust_test_error_unseen": min(row[Classifier.fooled_unseen] for row in rows),
@@ -195,7 +203,7 @@ EXPERIMENTS = (
         "training set, fragile on fresh points",
         spec=BuiltCgro,
         run=run_cgro,
-        revision=3,
+        revision=4,
         columns={"cgro": Classifier, "accuracy": AccuracyPrice, "memory": Memory},
         takes={"quick": "2 s", "cpu": "15 s", "paper": "15 s"},
     ),

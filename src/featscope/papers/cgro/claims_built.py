@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from featscope.claims.built import certified, formula_met, linear_growth
+from featscope.claims.built import formula_met, linear_growth, robust_by_certificate
 from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, plain
 from featscope.claims.judging import every, exactly, number, reaches, smallest
 from featscope.claims.packing import exponential, law_holds, rate
@@ -45,7 +45,7 @@ def classifier(runs: Runs) -> Finding:
     return every(
         {
             "clean test error": exactly(1 - smallest(rows[Classifier.clean_test]), 0.0, cases=rows.height),
-            "robust train margin": certified(rows),
+            "robust train margin": robust_by_certificate(rows),
             "separation, re-verified": _memory(runs["run"]),
             "robust test error on unseen points": reaches(smallest(rows[Classifier.fooled_unseen]), 0.5),
         }

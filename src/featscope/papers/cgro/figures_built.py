@@ -70,7 +70,7 @@ def _accuracy(ax: Axes, rows: pl.DataFrame) -> None:
     """Parameters as δ approaches R/2."""
     c = AccuracyPrice
     for kind, (name, colour) in INDICATORS.items():
-        chosen = rows.filter(pl.col(c.kind) == kind).sort(c.share)
+        chosen = rows.filter(pl.col(c.kind) == kind).group_by(c.share).agg(numeric().mean()).sort(c.share)
         closeness = [1 / (1 - share) for share in chosen[c.share]]
         ax.plot(closeness, chosen[c.parameters], color=colour, marker="o", markersize=3, label=name)
     ax.set_xscale("log")

@@ -13,7 +13,7 @@ from polars.selectors import numeric
 
 from featscope.core.rows import last_rows
 from featscope.experiments.run import Run
-from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, Conflict, Robustness
+from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, Conflict, RobustBracket
 from featscope.papers.cgro.signal_scaling import (
     AttackSweep,
     DimensionSweep,
@@ -132,7 +132,7 @@ def robustness(run: Run) -> Figure:
 
 
 def _over_ball(ax: Axes, run: Run) -> None:
-    c = Robustness
+    c = RobustBracket
     ball = run.part("robustness").filter(pl.col(c.reading) == BALL)
     for name, colour in (("train", ROBUST), ("test", NON_ROBUST)):
         mean = ball.filter(pl.col(c.sample) == name).group_by(c.radius).agg(numeric().mean()).sort(c.radius)
@@ -147,7 +147,7 @@ def _over_ball(ax: Axes, run: Run) -> None:
 
 def _mean_of(run: Run, sample: str, reading: str, key: str) -> float:
     """The mean over seeds of a reading's bound; the ball is that of the largest radius."""
-    c = Robustness
+    c = RobustBracket
     rows = run.part("robustness").filter((pl.col(c.sample) == sample) & (pl.col(c.reading) == reading))
     if reading == BALL:
         rows = rows.filter(pl.col(c.share) == max(SignalStages.of(run).radii))
@@ -155,7 +155,7 @@ def _mean_of(run: Run, sample: str, reading: str, key: str) -> float:
 
 
 def _by_reading(ax: Axes, run: Run) -> None:
-    c, last = Robustness, last_rows(run.part("training"))
+    c, last = RobustBracket, last_rows(run.part("training"))
     names = ["clean", "at (A)", "(A) + noise ball", "ball δ"]
     place = np.arange(len(names))
     for sample, shift, colour, keys in (

@@ -35,7 +35,7 @@ CONFLICT_POINTS = 200
 BALL, NOISE_BALL = "ball", "gta+noise-ball"
 
 
-class Robustness(Columns):
+class RobustBracket(Columns):
     """The bracket of one network's accuracy on one sample in one reading."""
 
     seed = column("seed of the run")
@@ -52,6 +52,7 @@ class Robustness(Columns):
 class Conflict(Columns):
     """What no classifier can do at radius δ."""
 
+    seed = column("the first seed, which drew the points")
     any_classifier = column("largest robust accuracy over the ball that a matching of opposite points allows")
     conflicting_pairs = column("share of pairs of opposite points whose δ-balls meet")
 
@@ -103,7 +104,7 @@ class Case:
 
 
 def _rows(spec: Setting, seed: int, name: str, case: Case) -> Rows:
-    c = Robustness
+    c = RobustBracket
     found: Rows = []
     for part in spec.radii:
         radius, rng = part * spec.law.radius, stream(seed, "attack", name, "ball", repr(part))
@@ -144,7 +145,7 @@ def readings(spec: Setting, instance: Instance, weights: Tensor, folder: Folder)
         make = partial(_read, spec, seed, train, weights[index], index == 0)
         rows += folder.once("robustness", make, seed=seed).rows
     bound = _conflict(spec)
-    folder.add("conflict", [bound])
+    folder.add("conflict", [{Conflict.seed: spec.seeds[0], **bound}])
     return _summary(spec, rows) | bound
 
 
@@ -156,7 +157,7 @@ def _conflict(spec: Setting) -> dict[str, float]:
 
 
 def _summary(spec: Setting, rows: Rows) -> Json:
-    c = Robustness
+    c = RobustBracket
 
     def mean(name: str, reading: str, key: str, part: float | None = None) -> float:
         chosen = [

@@ -16,7 +16,7 @@ from featscope.core.columns import Columns, column
 from featscope.core.signs import share
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
-from featscope.dynamics.signal_descent import Components, Weights, descent_step, steepest_ball
+from featscope.dynamics.signal_descent import Components, CubicWeights, descent_step, steepest_ball
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw, stack
@@ -242,21 +242,21 @@ def across_attacks(spec: SignalScaling, folder: Folder) -> Rows:
 
 def _train_attacked(
     one: SignalStages, instance: Instance, folder: Folder, name: str, part: float
-) -> Recording[Weights]:
+) -> Recording[CubicWeights]:
     law, x, y = one.law, instance.train.x, instance.train.y
     ascent = steepest_ball(part * law.radius, 1 if name == "fgsm" else 5)
     given = transferred(x, y, law) if name == "gta" else ascent
     step = descent_step(x, y, one.learning_rate, one.tradeoff, given)
     noise = instance.train.noise()
 
-    def observe(state: Weights, t: int) -> Mapping[str, Tensor | float]:
+    def observe(state: CubicWeights, t: int) -> Mapping[str, Tensor | float]:
         memory = y * output(state.w, noise)
         signal = law.strength**3 * signal_output(state.w)
         return {Training.signal: signal, Training.V_median: memory.median(-1).values}
 
     keep, runs = folder.part("train", sweep="attacks", attack=name, share=part), by_seed(one.seeds)
     return trajectory(
-        step, Weights(instance.w), one.steps, observe, max(1, one.steps // 30), runs=runs, keep=keep
+        step, CubicWeights(instance.w), one.steps, observe, max(1, one.steps // 30), runs=runs, keep=keep
     )
 
 
@@ -264,7 +264,7 @@ def _attack_rows(
     spec: SignalScaling,
     one: SignalStages,
     instance: Instance,
-    done: Recording[Weights],
+    done: Recording[CubicWeights],
     name: str,
     part: float,
 ) -> tuple[Rows, dict[str, Tensor]]:

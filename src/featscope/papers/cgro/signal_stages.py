@@ -19,7 +19,7 @@ from featscope.dynamics.signal_descent import (
     Components,
     Kernel,
     Objective,
-    Pair,
+    RoutePair,
     descent_step,
     recursion_step,
     side_by_side,
@@ -27,7 +27,7 @@ from featscope.dynamics.signal_descent import (
 from featscope.dynamics.trajectory import Observe, by_seed, trajectory
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw, SignalSetting, stack
-from featscope.papers.cgro.signal_robustness import Conflict, Robustness, readings
+from featscope.papers.cgro.signal_robustness import Conflict, RobustBracket, readings
 
 
 class SignalStages(Spec):
@@ -267,7 +267,7 @@ def plateau(spec: SignalStages, median_memorised: int) -> float | None:
     return s
 
 
-def verify(spec: SignalStages, instance: Instance, folder: Folder) -> float:
+def descent_gap(spec: SignalStages, instance: Instance, folder: Folder) -> float:
     """Run full descent on the first seed beside the recursion; return the largest difference in u and v.
 
     Descent is given the points of (A) by its own formula; the recursion knows only what (A) leaves.
@@ -278,12 +278,12 @@ def verify(spec: SignalStages, instance: Instance, folder: Folder) -> float:
     recursion = recursion_step(kernel, spec.objective)
     descent = descent_step(x, y, spec.learning_rate, spec.tradeoff, transferred(x, y, spec.law))
 
-    def gaps(state: Pair, t: int) -> Mapping[str, Tensor | float]:
+    def gaps(state: RoutePair, t: int) -> Mapping[str, Tensor | float]:
         gap_v = (state.w @ kernel.noise.mT - state.v).abs().amax((1, 2))
         return {Verification.gap_u: (state.w[..., 0] - state.u).abs().amax(-1), Verification.gap_v: gap_v}
 
-    start = Pair(*kernel.start(spec.n), one.w)
-    every, step = max(1, spec.verify_steps // 40), side_by_side(recursion, descent)
+    first, every = kernel.start(spec.n), max(1, spec.verify_steps // 40)
+    start, step = RoutePair(first.u, first.v, first.c, one.w), side_by_side(recursion, first, descent)
     runs, keep = by_seed(spec.seeds[:1]), folder.part("verify")
     done = trajectory(step, start, spec.verify_steps, gaps, every, runs=runs, keep=keep)
     done.healthy("descent beside the recursion", "lower learning_rate")
@@ -317,7 +317,7 @@ def stages(spec: SignalStages, last: Rows, kernel: Kernel) -> Rows:
     ]
 
 
-class Trained(NamedTuple):
+class FinishedTraining(NamedTuple):
     """A finished training: what it started from, its kernel, the last row of every run, the last state."""
 
     instance: Instance
@@ -331,7 +331,7 @@ def train(
     keep: Part,
     stop: Callable[[Components, int], bool] | None = None,
     opening: Part | None = None,
-) -> Trained:
+) -> FinishedTraining:
     """Run the recursions for all seeds at once; ``opening`` keeps all of the first steps."""
     instance = stack([spec.instance(seed) for seed in spec.seeds])
     kernel = Kernel.of(instance)
@@ -346,7 +346,9 @@ def train(
     )
     done.healthy("the recursions", "lower learning_rate")
     end = done.rows[-1][Training.step]
-    return Trained(instance, kernel, [row for row in done.rows if row[Training.step] == end], done.state)
+    return FinishedTraining(
+        instance, kernel, [row for row in done.rows if row[Training.step] == end], done.state
+    )
 
 
 def _mean(rows: Rows, key: str) -> float:
@@ -372,7 +374,7 @@ def run_stages(spec: SignalStages, folder: Folder) -> Json:
     summary |= {key: [row[key] for row in last] for key in spread}
     summary |= readings(spec, instance, kernel.weights(instance.w, state), folder)
     if spec.verify_steps:
-        summary["recursion_error"] = verify(spec, instance, folder)
+        summary["recursion_error"] = descent_gap(spec, instance, folder)
     summary["critical_samples"] = spec.law.critical_samples(spec.start_scale)
     return summary
 
@@ -385,12 +387,12 @@ EXPERIMENTS = (
         "robust-test not, by reading",
         spec=SignalStages,
         run=run_stages,
-        revision=2,
+        revision=3,
         columns={
             "training": Training,
             "opening": Training,
             "stages": Stages,
-            "robustness": Robustness,
+            "robustness": RobustBracket,
             "conflict": Conflict,
             "verify": Verification,
         },

@@ -16,7 +16,7 @@ from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.experiments.built import SampledNetwork, network_row, summary_of
 from featscope.experiments.spec import Experiment, Overrides, Spec
-from featscope.laws.separated import PackingLaw, separated, separated_sample
+from featscope.laws.separated import PackingLaw, RadiusSetting, SeparatedLaw
 from featscope.nets.built.fstar import GridClassifier, f_star, grid_parameters, slope_bound
 from featscope.nets.built.robust import Indicator, memorising_network, memorising_parameters, norm_of
 
@@ -38,6 +38,10 @@ class BuiltMemorise(Spec):
     separation: float = Field(default=0.3, gt=0, description="R in the norm")
     delta: float = Field(default=0.1, gt=0)
 
+    def law(self, dim: int, kind: Indicator) -> SeparatedLaw:
+        """The separated set that an indicator's norm asks for."""
+        return SeparatedLaw(d=dim, norm=norm_of(kind), separation=self.separation)
+
 
 class Memorising(SampledNetwork):
     """One memorising network on a random separated set."""
@@ -46,7 +50,7 @@ class Memorising(SampledNetwork):
 
 
 def _memorise_row(spec: BuiltMemorise, seed: int, dim: int, n: int, kind: Indicator) -> Row:
-    data = separated_sample(n, dim, norm_of(kind), spec.separation, stream(seed, "data", dim, n, kind))
+    data = spec.law(dim, kind).sample(n, stream(seed, "data", dim, n, kind))
     built = memorising_network(data.x, data.y, spec.delta, spec.separation, kind)
     formula = memorising_parameters(n, dim, built.local.levels, kind)
     counts: Row = {Memorising.formula: formula, Memorising.lower_order: math.sqrt(n * dim)}
@@ -58,7 +62,9 @@ def run_memorise(spec: BuiltMemorise, folder: Folder) -> Json:
     cases = product(spec.seeds, spec.dimensions, spec.samples, MEMORISING_KINDS)
     rows = [_memorise_row(spec, *case) for case in cases]
     folder.add("memorise", rows)
-    folder.conditions([separated(spec.separation, spec.delta)])
+    for dim, kind in product(spec.dimensions, MEMORISING_KINDS):
+        law = spec.law(dim, kind)
+        folder.conditions(law.check(RadiusSetting(spec.delta)), D=dim, norm=law.norm)
     return summary_of(rows, spec.seeds[0])
 
 
@@ -152,7 +158,7 @@ def run_fstar(spec: BuiltFstar, folder: Folder) -> Json:
     for seed, dim in product(spec.seeds, spec.dimensions):
         law = spec.law(dim, seed)
         data = law.support()
-        folder.conditions(law.check(), d=dim, seed=seed)
+        folder.conditions(law.check(law.own_radius), d=dim, seed=seed)
         if bool((data.y > 0).any() and (data.y < 0).any()):
             rows.append(_fstar_row(spec, seed, GridClassifier.of(data.x, data.y, law.radius)))
     folder.add("fstar", rows)
@@ -187,7 +193,7 @@ EXPERIMENTS = (
         "separated set",
         spec=BuiltMemorise,
         run=run_memorise,
-        revision=2,
+        revision=3,
         columns={"memorise": Memorising},
         takes={"quick": "2 s", "cpu": "10 s", "paper": "10 s"},
     ),

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from featscope.claims.built import certified, formula_met, linear_growth
+from featscope.claims.built import formula_met, linear_growth, robust_by_certificate
 from featscope.claims.claim import Claim, Finding, Need, Reading, Runs
 from featscope.claims.judging import every, exactly, exceeds, grows_at_most, largest, reaches, smallest
 from featscope.claims.packing import exponential, law_holds
@@ -25,7 +25,7 @@ def training(runs: Runs) -> Finding:
     """Zero robust training error, certified, with a count of order N·d; the talk's √(Nd) stays below it."""
     rows = runs["run"].part("memorise")
     parts = {
-        "robust train margin": certified(rows),
+        "robust train margin": robust_by_certificate(rows),
         "formula mismatches": formula_met(rows),
         "√(Nd) over count": exactly(largest(rows[Memorising.lower_order] / rows[Memorising.parameters]), 1.0),
     }

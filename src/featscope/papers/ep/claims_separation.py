@@ -99,7 +99,8 @@ CLAIMS: tuple[Claim, ...] = (
         "EP-sep",
         "ep",
         "talk, table of separations (after Yang et al. 2020)",
-        "Real images of different labels are much further apart than the perturbations they should withstand.",
+        "Real images of different labels are much further apart "
+        "than the perturbations they should withstand.",
         ("the whole data set is searched",),
         (*_readings("mnist", "MNIST"), *_readings("cifar10", "CIFAR-10")),
     ),

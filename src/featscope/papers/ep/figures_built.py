@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from polars.selectors import numeric
 
-from featscope.experiments.packing import Count, Illustration, Packing
+from featscope.experiments.packing import Illustration, Packing, PackingCount
 from featscope.experiments.run import Run
 from featscope.papers.ep.built import MEMORISING_KINDS, Memorising, RobustClassifier
 from featscope.papers.ep.manifold import TABLE_DELTA, TABLE_EPS, BehindChart, Manifold, TalkTable
@@ -71,7 +71,7 @@ def packing(run: Run) -> Figure:
 
 
 def _counts(ax: Axes, run: Run) -> None:
-    c, spec = Count, Packing.of(run)
+    c, spec = PackingCount, Packing.of(run)
     rows = run.part("count").filter(pl.col(c.mu) == spec.shown_mu).sort(c.D)
     for delta, colour in zip(spec.deltas, (NON_ROBUST, ATTACKED, ROBUST), strict=False):
         chosen, name = rows.filter(pl.col(c.delta) == delta), f"needed, δ = {delta:g}"
@@ -88,7 +88,8 @@ def _illustration(ax: Axes, run: Run) -> None:
     c, rows = Illustration, run.part("illustration")
     for hidden, style in ((1, "-"), (2, "--")):
         for dim, colour in zip(sorted(set(rows[c.D])), (ROBUST, ATTACKED, NON_ROBUST), strict=False):
-            chosen = rows.filter((pl.col(c.D) == dim) & (pl.col(c.hidden) == hidden)).sort(c.width)
+            of_case = rows.filter((pl.col(c.D) == dim) & (pl.col(c.hidden) == hidden))
+            chosen = of_case.group_by(c.width).agg(pl.col(c.robust_train).mean()).sort(c.width)
             x, y, name = chosen[c.width], chosen[c.robust_train], f"D = {dim}, {hidden} hidden"
             ax.plot(x, y, color=colour, linestyle=style, marker="o", markersize=3, label=name)
     ax.set_xscale("log", base=2)

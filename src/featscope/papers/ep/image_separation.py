@@ -20,10 +20,10 @@ from featscope.core.columns import Columns, column
 from featscope.core.errors import require, unknown
 from featscope.core.store import Folder, Json, Rows
 from featscope.experiments.image_training import data_hashes
-from featscope.experiments.spec import Experiment, Spec
+from featscope.experiments.spec import Experiment, Spec, require_one_seed
 from featscope.images.catalogue import DATASETS
 from featscope.images.datasets import Images, load
-from featscope.images.separation import closest, nearest
+from featscope.images.separation import closest, nearest_distances
 from featscope.laws.separation import conflict
 from featscope.papers.ep.printed import SEPARATIONS
 
@@ -35,6 +35,7 @@ class Closest(Columns):
     """One row for each data set and pair of sets: the closest two images of different labels."""
 
     dataset = column("the data set")
+    seed = column("seed of the subsets")
     pair = column("train-train or test-train")
     separation = column("ℓ∞ distance of the pair, pixels in [0, 1]")
     bytes = column("the same in bytes")
@@ -51,6 +52,7 @@ class Nearest(Columns):
     """One row for each data set and single test image."""
 
     dataset = column("the data set")
+    seed = column("seed of the subsets")
     query = column("index of the test image")
     nearest = column("ℓ∞ distance to the nearest training image of another label")
 
@@ -59,6 +61,7 @@ class Matching(Columns):
     """One row for each data set and ε."""
 
     dataset = column("the data set")
+    seed = column("seed of the subsets")
     eps = column("the radius")
     bound = column("bound on any classifier's robust accuracy on the matched test images")
     share = column("share of the images that are matched")
@@ -85,8 +88,14 @@ class ImageSeparation(Spec):
     radii: tuple[float, ...] = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.425, 0.45, 0.475, 0.5)
     seeds: tuple[int, ...] = (0,)
 
+    @property
+    def seed(self) -> int:
+        """The seed of the subsets; whole sets need none."""
+        return require_one_seed(self, "give one seed, and raise queries or matched for larger subsets")
+
     def model_post_init(self, context: object) -> None:
-        """Known data sets and radii above 0 only."""
+        """Known data sets, radii above 0 and one seed only."""
+        self.seed  # noqa: B018 - refuses several
         for name in self.datasets:
             if name not in DATASETS:
                 raise unknown("data set", name, DATASETS)
@@ -109,7 +118,7 @@ def _chosen(images: Images, n: int | None, seed: int) -> tuple[Any, torch.Tensor
 
 def _closest(spec: ImageSeparation, name: str, other: str, folder: Folder) -> tuple[Rows, dict[str, Tensor]]:
     """One cell of the table, with the pair that attains it."""
-    seed, told = spec.seeds[0], folder.part("closest", dataset=name, pair=PAIRS[other])
+    seed, told = spec.seed, folder.part("closest", dataset=name, pair=PAIRS[other])
     train = load(name, "train")
     pixels, index = _chosen(train, spec.train, seed)
     right = (pixels, train.labels[index.numpy()])
@@ -122,6 +131,7 @@ def _closest(spec: ImageSeparation, name: str, other: str, folder: Folder) -> tu
     found = closest(left or right, right if left else None, lambda done, total: told.report(done, total, {}))
     pair = [int(q_index[found.left]), int(index[found.right])]
     row: dict[str, Any] = {
+        Closest.seed: seed,
         Closest.separation: found.distance / 255,
         Closest.bytes: found.distance,
         Closest.left: pair[0],
@@ -139,26 +149,25 @@ def _closest(spec: ImageSeparation, name: str, other: str, folder: Folder) -> tu
 
 def _nearest(spec: ImageSeparation, name: str) -> tuple[Rows, dict[str, Tensor]]:
     """Distances from single test images to the nearest training image of another label."""
-    seed = spec.seeds[0]
+    c, seed = Nearest, spec.seed
     train, test = load(name, "train"), load(name, "test")
     pixels, index = _chosen(train, spec.train, seed)
     picked = test.subset(min(spec.queries, len(test)), seed)
     queries = (test.pixels[picked.numpy()], test.labels[picked.numpy()])
-    found = nearest(queries, (pixels, train.labels[index.numpy()]))
-    return [
-        {Nearest.query: int(q), Nearest.nearest: int(d) / 255} for q, d in zip(picked, found, strict=True)
-    ], {}
+    found = nearest_distances(queries, (pixels, train.labels[index.numpy()]))
+    pairs = zip(picked, found, strict=True)
+    return [{c.seed: seed, c.query: int(q), c.nearest: int(d) / 255} for q, d in pairs], {}
 
 
 def _matching(spec: ImageSeparation, name: str) -> tuple[Rows, dict[str, Tensor]]:
     """The bound on any classifier's robust accuracy on a subset of the test set, over ε."""
     test = load(name, "test")
-    x, y = test.batch(test.subset(min(spec.matched, len(test)), spec.seeds[0]), torch.float64)
+    x, y = test.batch(test.subset(min(spec.matched, len(test)), spec.seed), torch.float64)
     rows: Rows = []
     for eps in spec.radii:
         # A byte is k/255, whose rounding must not decide whether a distance of exactly 2ε counts.
         found = conflict(x, y, "Linf", eps + 1e-9)
-        row: dict[str, Any] = {Matching.eps: eps, Matching.bound: found.bound}
+        row: dict[str, Any] = {Matching.seed: spec.seed, Matching.eps: eps, Matching.bound: found.bound}
         rows.append(row | {Matching.share: found.share, Matching.points: len(y)})
     return rows, {}
 
@@ -205,7 +214,7 @@ EXPERIMENTS = (
         spec=ImageSeparation,
         run=run,
         takes={"quick": "10 s", "cpu": "1 min", "paper": "not measured; needs SVHN in the data folder"},
-        revision=2,
+        revision=3,
         columns={"closest": Closest, "nearest": Nearest, "matching": Matching},
         needs_data=("mnist", "cifar10"),
     ),

@@ -25,7 +25,7 @@ from featscope.nets.built.robust import memorising_parameters
 
 Row = dict[str, Any]
 #: fresh points that are attacked
-ATTACKED = 20
+ATTACKED_POINTS = 20
 #: the setting of the talk's Table 1
 TABLE_EPS, TABLE_DELTA, TABLE_DIMENSIONS = 0.2, 0.08, (4, 16, 64)
 
@@ -90,7 +90,7 @@ def _manifold_row(spec: Manifold, law: ManifoldLaw) -> Row:
     grid = GridClassifier.of(support.x, support.y, law.chart.radius)
     graph = chart_network(law, grid)
     test = law.sample(spec.test, stream(seed, "data", k, d))
-    few, label = test.x[:ATTACKED], label_index(test.y[:ATTACKED])
+    few, label = test.x[:ATTACKED_POINTS], label_index(test.y[:ATTACKED_POINTS])
     threat, attacks = Threat("L2", law.radius, 1), (PGD(steps=5, restarts=1),)
     found = evaluate(graph.classifier(), few, label, threat, attacks, stream(seed, "attack", k, d))
     return {
@@ -138,7 +138,7 @@ def run_manifold(spec: Manifold, folder: Folder) -> Json:
     rows: list[Row] = []
     for seed, k, d in product(spec.seeds, spec.intrinsic, spec.ambient):
         law = ManifoldLaw(k=k, d=d, seed=seed)
-        folder.conditions(law.check(), k=k, d=d, seed=seed)
+        folder.conditions(law.check(law.own_radius), k=k, d=d, seed=seed)
         rows.append(_manifold_row(spec, law))
     cells = table(spec)
     folder.add("manifold", rows)

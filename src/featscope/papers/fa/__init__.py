@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from featscope.papers.fa import (
+    claims_built,
     claims_embeddings,
     claims_figures,
     claims_fine_labels,
@@ -37,6 +38,7 @@ CLAIMS = (
     *claims_start.CLAIMS,
     *claims_training.CLAIMS,
     *claims_theorems.CLAIMS,
+    *claims_built.CLAIMS,
     *claims_figures.CLAIMS,
     *claims_embeddings.CLAIMS,
     *claims_fine_labels.CLAIMS,

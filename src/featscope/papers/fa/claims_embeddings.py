@@ -6,23 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from featscope.claims.claim import Claim, Finding, Judge, Need, Runs
-from featscope.claims.judging import (
-    above,
-    at_least,
-    at_most,
-    one_run,
-    over_seeds,
-    quotient,
-    scoped,
-    smallest,
-)
+from featscope.claims.judging import above, at_least, at_most, one_run, over_seeds, quotient, scoped, smallest
 from featscope.core.columns import Column
 from featscope.core.rules import CONSTANT, HEAD_LEARNED, NEARLY_ORTHOGONAL
 from featscope.core.stats import mean_interval
 from featscope.experiments.run import Run
 from featscope.images.catalogue import CLIP, ENCODERS
-from featscope.papers.fa.image_embeddings import Figure10, HeatMap, ImageEmbeddings, by_seed
-from featscope.papers.fa.runs import claim
+from featscope.papers.fa.embedding_columns import Figure10, HeatMap
+from featscope.papers.fa.image_embeddings import ImageEmbeddings, over_rows
+from featscope.papers.fa.runs import stated
 
 EMBEDDINGS = Need("image-embeddings")
 #: chance on the labels that a head was trained on
@@ -35,10 +27,10 @@ _WANTED = {
 }
 _SHOWN = (HeatMap.own, HeatMap.half, HeatMap.other, HeatMap.test_own, HeatMap.test_half)
 
-Rows = Sequence[Mapping[str, Any]]
+HeadRows = Sequence[Mapping[str, Any]]
 
 
-def _rows(run: Run, part: str, **labels: str) -> Rows:
+def _rows(run: Run, part: str, **labels: str) -> HeadRows:
     """The row of each seed."""
     return [run.part(part, **labels, seed=seed).to_dicts()[0] for seed in ImageEmbeddings.of(run).seeds]
 
@@ -51,7 +43,7 @@ def _foreign_size(run: Run) -> list[str]:
     return [] if side == known else [f"images have side {side} where the encoder was trained on {known}"]
 
 
-def _unlearned(rows: Rows, net: str) -> list[str]:
+def _unlearned(rows: HeadRows, net: str) -> list[str]:
     level = _CHANCE[net] + HEAD_LEARNED * (1 - _CHANCE[net])
     least = smallest(row[HeatMap.test_own] for row in rows)
     return [] if least >= level else [f"the head's test accuracy is {least:.2f}, below {level:.2f}"]
@@ -72,7 +64,7 @@ def _uniform(net: str, kind: str, stage: str, literal: bool = False) -> Judge:
         run = runs["run"]
         rows = _rows(run, "table", net=net, kind=kind, stage=stage)
         ratios = [quotient(row[wanted], row[unwanted]) for row in rows]
-        shown = {str(key): by_seed(rows, key) for key in _SHOWN}
+        shown = {str(key): over_rows(rows, key) for key in _SHOWN}
         dead = {str(key): [row[key] for row in rows] for key in (HeatMap.dead_share, HeatMap.dead_weights)}
         finding = at_least(over_seeds(ratios), CONSTANT, ratios=ratios, **shown, **dead)
         return scoped([*_not_clip(run, literal), *_foreign_size(run), *_unlearned(rows, net)], finding)
@@ -141,7 +133,7 @@ _LONG = ", after the long training"
 _CLIP = ", the paper's encoder"
 
 CLAIMS: tuple[Claim, ...] = (
-    claim(
+    stated(
         "FA-F2cd",
         "Figure 2 (c, d)",
         "On embeddings of CIFAR-10, 2-class labels make every neuron correlate with all features of its "
@@ -186,7 +178,7 @@ CLAIMS: tuple[Claim, ...] = (
             _uniform("fine", "raw", "paper", literal=True),
         ),
     ),
-    claim(
+    stated(
         "FA-F10",
         "Figure 10 (E.2)",
         "Embeddings of images of one class correlate significantly more than those of different classes, "

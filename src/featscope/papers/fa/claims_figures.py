@@ -25,9 +25,9 @@ from featscope.core.rows import mean_rows
 from featscope.core.rules import CONSTANT
 from featscope.experiments.run import Run
 from featscope.papers.fa.clusters_ablations import AblationSpec, SweptHeatMap, sweeps
-from featscope.papers.fa.clusters_figures import Attacks, Curve, Fig3BySeed, HeatMaps, PointRadii
+from featscope.papers.fa.clusters_figures import Attacks, Fig3BySeed, Fig3Curve, HeatMaps, PointRadii
 from featscope.papers.fa.printed import FIGURE_3_LEFT, FIGURE_3_LEFT_PRECISION
-from featscope.papers.fa.runs import ABLATIONS, FIG2, FIG3, certified, claim, seeds
+from featscope.papers.fa.runs import ABLATIONS, FIG2, FIG3, recertified, seeds, stated
 
 #: network → columns of the least wanted and the largest unwanted cosine
 EXTREMES = {
@@ -55,26 +55,28 @@ def half_radius(radii: Sequence[float], accuracies: Sequence[float]) -> float:
     return float(np.interp(-0.5, -a, np.asarray(radii, dtype=float))) if np.min(a) < 0.5 else math.nan
 
 
-def curves(run: Run) -> pl.DataFrame:
+def mean_curves(run: Run) -> pl.DataFrame:
     """Robust accuracy over all seeds at each radius, attack by attack."""
-    return mean_rows(run.part("curve"), Curve.radius)
+    return mean_rows(run.part("curve"), Fig3Curve.radius)
 
 
 def _ordering(runs: Runs) -> Finding:
     """At every radius: certified accuracy of the fine net minus exact accuracy of the 2-class net."""
     run = runs["run"]
-    found = curves(run)
-    below = largest(found[Curve.binary_exact] - found[Curve.fine_certified])
+    found = mean_curves(run)
+    below = largest(found[Fig3Curve.binary_exact] - found[Fig3Curve.fine_certified])
     proofs = [
-        certified(run, "radii", seed=seed) for seed in run.part("radii")[PointRadii.seed].unique().sort()
+        recertified(run, "radii", seed=seed) for seed in run.part("radii")[PointRadii.seed].unique().sort()
     ]
     return exactly(below, 0.0, half_radii=_halves(run), proofs=proofs)
 
 
 def _halves(run: Run) -> dict[str, float]:
     """The radius of one half on each of our curves, and on the published ones."""
-    found = curves(run)
-    ours = {name: half_radius(found[Curve.radius].to_list(), found[name].to_list()) for name in Attacks.all()}
+    found = mean_curves(run)
+    ours = {
+        name: half_radius(found[Fig3Curve.radius].to_list(), found[name].to_list()) for name in Attacks.all()
+    }
     return ours | {f"{net}_published": half_radius(*printed) for net, printed in FIGURE_3_LEFT.items()}
 
 
@@ -158,13 +160,13 @@ def _mean(rows: pl.DataFrame, key: Column) -> float:
 
 def _ablation(id_: str, figure: str, statement: str, name: str, wanted: dict[int, bool]) -> Claim:
     text = "least same-class cosine ÷ largest cross-class cosine"
-    return claim(id_, figure, statement, (), one_run("sweep", text, ABLATIONS, _sweep(name, wanted)))
+    return stated(id_, figure, statement, (), one_run("sweep", text, ABLATIONS, _sweep(name, wanted)))
 
 
 EVERYWHERE = {0: True, 1: True, 2: True}
 
 CLAIMS: tuple[Claim, ...] = (
-    claim(
+    stated(
         "FA-F2",
         "Figure 2 (a, b)",
         "Trained with 2-class labels every neuron correlates with all features of its class; with 10-class "
@@ -173,7 +175,7 @@ CLAIMS: tuple[Claim, ...] = (
         one_run("2-class", "least same-class ÷ largest cross-class cosine", FIG2, _uniform("binary")),
         one_run("10-class", "least diagonal ÷ largest off-diagonal cosine", FIG2, _uniform("fine")),
     ),
-    claim(
+    stated(
         "FA-F3",
         "Figure 3 (left)",
         "At every radius the network trained with 10-class labels has the higher robust accuracy.",
@@ -183,13 +185,13 @@ CLAIMS: tuple[Claim, ...] = (
             "published 2-class",
             "radius of 50 % against the published curve",
             FIG3,
-            _published("binary", Curve.binary_exact),
+            _published("binary", Fig3Curve.binary_exact),
         ),
         one_run(
             "published 10-class",
             "radius of 50 % against the published curve",
             FIG3,
-            _published("fine", Curve.fine_readout),
+            _published("fine", Fig3Curve.fine_readout),
         ),
         one_run(
             "attacks agree",

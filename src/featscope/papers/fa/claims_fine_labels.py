@@ -14,10 +14,11 @@ from featscope.core.rules import SMALL
 from featscope.core.stats import mean_interval, wilson
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.fa.image_fine_labels import PAIRS, Check, Curve, ImageFineLabels, area
+from featscope.papers.fa.fine_labels_columns import PAIRS, Check, Curve
+from featscope.papers.fa.image_fine_labels import ImageFineLabels, area
 
 
-def curves(run: Run, dataset: str) -> list[pl.DataFrame]:
+def curves_by_seed(run: Run, dataset: str) -> list[pl.DataFrame]:
     """The curves of each seed, by radius."""
     spec = ImageFineLabels.of(run)
     return [run.part("curve", dataset=dataset, seed=seed).sort(Curve.radius) for seed in spec.seeds]
@@ -25,7 +26,7 @@ def curves(run: Run, dataset: str) -> list[pl.DataFrame]:
 
 def _fine_scope(run: Run, dataset: str) -> list[str]:
     """Networks whose 2-class decision has not been learned."""
-    found, level = curves(run, dataset), threshold(2)
+    found, level = curves_by_seed(run, dataset), threshold(2)
     clean = {key: smallest(float(c[key][0]) for c in found) for key in (Curve.binary, Curve.fine_readout)}
     return [
         f"clean accuracy ({key}) ≥ {level:.3g}: {value:.3f}"
@@ -40,7 +41,8 @@ def _area(dataset: str, pair: str) -> Judge:
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
         areas = [
-            area(c[Curve.radius].to_list(), (c[fine] - c[binary]).to_list()) for c in curves(run, dataset)
+            area(c[Curve.radius].to_list(), (c[fine] - c[binary]).to_list())
+            for c in curves_by_seed(run, dataset)
         ]
         note = "attacked accuracies: upper bounds, nothing is certified"
         return scoped(_fine_scope(run, dataset), above(mean_interval(areas), 0.0, by_seed=areas, note=note))
@@ -53,7 +55,7 @@ def _everywhere(dataset: str, pair: str) -> Judge:
 
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
-        found = curves(run, dataset)
+        found = curves_by_seed(run, dataset)
         radii = found[0][Curve.radius].to_list()
         gaps = {
             f"{r:g}": [float(c[fine][i] - c[binary][i]) for c in found] for i, r in enumerate(radii) if r > 0
@@ -107,7 +109,10 @@ def _figure_readings(dataset: str) -> tuple[Reading, ...]:
         )
         for pair in ("own_loss", "readout", "worst")
     ]
-    text = f"{title}: APGD and Square fool at most {SMALL:g} more of the images than the curves' attacks, on either network at either radius"
+    text = (
+        f"{title}: APGD and Square fool at most {SMALL:g} more of the images than the curves' attacks, "
+        "on either network at either radius"
+    )
     return (*areas, *radii, one_run(f"{dataset}-searched", text, need, _searched(dataset)))
 
 

@@ -24,9 +24,15 @@ from featscope.core.stats import wilson
 from featscope.experiments.run import Run
 from featscope.papers.fa.clusters_built import Routes
 from featscope.papers.fa.clusters_properties import Draws, PropertiesSpec, Stated
-from featscope.papers.fa.runs import ROUTES, START, START_DATA, START_LEMMA, START_LITERAL, claim
-
-A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3")
+from featscope.papers.fa.runs import (
+    ASSUMPTIONS,
+    ROUTES,
+    START,
+    START_DATA,
+    START_LEMMA,
+    START_LITERAL,
+    stated,
+)
 
 
 def _failures(run: Run, names: Sequence[str]) -> tuple[int, int]:
@@ -127,12 +133,12 @@ def _both(judge: Judge) -> tuple[Reading, ...]:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    claim(
+    stated(
         "FA-PA.6",
         "Proposition A.6",
         "With probability 1 − δ seven properties hold: norms near √d, inner products small across clusters "
         "and near d inside them.",
-        A4,
+        ASSUMPTIONS,
         one_run("paper", "§6.1's values, property 6 for i ≠ j", START, _rate(SEVEN)),
         one_run("assumption", "d = k^10, n = k^7 at k = 3, property 6 for i ≠ j", START_DATA, _rate(SEVEN)),
         one_run(
@@ -142,7 +148,7 @@ CLAIMS: tuple[Claim, ...] = (
             _rate((*SEVEN, "A.6.literal.6")),
         ),
     ),
-    claim(
+    stated(
         "FA-L5.1",
         "Lemma 5.1",
         "Weights are w(0) plus features with coefficients λ plus noises with coefficients σ, at every time.",
@@ -160,7 +166,7 @@ CLAIMS: tuple[Claim, ...] = (
             _route(Routes.binary_rotated, Routes.fine_rotated),
         ),
     ),
-    claim(
+    stated(
         "FA-L5.2",
         "Lemma 5.2, equations (2) and (3)",
         "λ and σ change by the loss derivatives of the points that activate the neuron.",
@@ -178,7 +184,7 @@ CLAIMS: tuple[Claim, ...] = (
             _route(Routes.fine_autograd, Routes.fine_decomposition),
         ),
     ),
-    claim(
+    stated(
         "FA-CB.4",
         "Corollary B.4, equation (4)",
         "λ_j/‖μ_j‖² is the sum of σ_i/‖ξ_i‖² over the cluster's points.",
@@ -186,7 +192,7 @@ CLAIMS: tuple[Claim, ...] = (
         one_run("2-class", "λ against the sum", ROUTES, _route(Routes.binary_marginal)),
         one_run("k-class", "Corollary C.7", ROUTES, _route(Routes.fine_marginal)),
     ),
-    claim(
+    stated(
         "FA-LC.6",
         "Lemma C.6",
         "The weight decomposition for the k-class network.",
@@ -198,14 +204,14 @@ CLAIMS: tuple[Claim, ...] = (
             _route(Routes.fine_decomposition),
         ),
     ),
-    claim(
+    stated(
         "FA-LC.7",
         "Corollary C.7",
         "λ_j/‖μ_j‖² is the sum of σ_i/‖ξ_i‖² for the k-class network.",
         (),
         one_run("k-class", "λ against the sum", ROUTES, _route(Routes.fine_marginal)),
     ),
-    claim(
+    stated(
         "FA-LC.8",
         "Corollary C.8",
         "The coefficient updates of the k-class network.",
@@ -217,46 +223,46 @@ CLAIMS: tuple[Claim, ...] = (
             _route(Routes.fine_autograd, Routes.fine_decomposition),
         ),
     ),
-    claim(
+    stated(
         "FA-PA.10",
         "Proposition A.10",
         "Initial norms are near σ_w√d and initial biases at most 2σ_b√(2 ln m).",
-        A4,
+        ASSUMPTIONS,
         *_both(_norms),
     ),
-    claim(
+    stated(
         "FA-PA.12",
         "Proposition A.12",
         "Each neuron is activated by at least n/(3km²) points of each cluster at the start.",
-        A4,
+        ASSUMPTIONS,
         *_both(_activated),
     ),
-    claim(
+    stated(
         "FA-PA.13",
         "Lemma A.13",
         "Initial pre-activations are at most η√d/(nm).",
-        A4,
+        ASSUMPTIONS,
         *_both(_rate(["A.13"], 0.0)),
     ),
-    claim(
+    stated(
         "FA-PA.14",
         "Lemma A.14",
         "Initial loss derivatives lie between 1/3 and 2/3.",
-        A4,
+        ASSUMPTIONS,
         *_both(_rate(["A.14"], 0.0)),
     ),
-    claim(
+    stated(
         "FA-LB.1",
         "Lemma B.1",
         "After one step every point activates all neurons of its class.",
-        A4,
+        ASSUMPTIONS,
         *_both(_first_step("B.1")),
     ),
-    claim(
+    stated(
         "FA-LC.5",
         "Lemma C.5",
         "After one step every point activates all neurons of its cluster.",
-        A4,
+        ASSUMPTIONS,
         *_both(_first_step("C.5")),
     ),
 )

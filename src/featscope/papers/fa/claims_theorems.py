@@ -1,4 +1,4 @@
-"""FA's theorems: 4.5, 4.6, 4.7, Proposition 4.8 and appendix D, reading by reading."""
+"""FA's theorems on training, 4.5, 4.6 and 4.7, reading by reading."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ from featscope.core.rules import CONSTANT, SMALL
 from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
 from featscope.papers.fa.clusters import Course, averaging_radius, decoupling_radius
-from featscope.papers.fa.clusters_built import BiasedRow, BuiltRow, BuiltSpec, FragileRow
 from featscope.papers.fa.clusters_figures import Fig2Spec, Fig3Spec, HeatMaps, PointRadii
 from featscope.papers.fa.clusters_regimes import AtTheEnd, ProofNumbers, RegimeSpec
 from featscope.papers.fa.clusters_scaling import ScalingSpec, Swept
 from featscope.papers.fa.runs import (
-    BUILT,
+    ASSUMPTIONS,
     FIG2,
     FIG3,
     LARGER,
@@ -44,15 +43,15 @@ from featscope.papers.fa.runs import (
     SMALLER,
     along,
     bounded,
-    certified,
-    claim,
     falls,
     last,
     persists,
+    recertified,
+    stated,
 )
 
-A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "Ω(1/η) ≤ T ≤ exp(Õ(√k))")
-LARGER_TEXT = "the same at k = 4 (quick: 3), float32"
+TO_T0 = (*ASSUMPTIONS, "Ω(1/η) ≤ T ≤ exp(Õ(√k))")
+SAME_LARGER = "the same at k = 4 (quick: 3), float32"
 
 
 def _window(run: Run, finding: Finding, fine: bool) -> Finding:
@@ -126,7 +125,7 @@ def _robust_paper(runs: Runs) -> Finding:
     radius, trivial = averaging_radius(law), math.sqrt(law.d / 2)
     radii = run.part("radii")
     exact = radii[PointRadii.binary_exact]
-    proofs = [certified(run, "radii", seed=seed) for seed in radii[PointRadii.seed].unique().sort()]
+    proofs = [recertified(run, "radii", seed=seed) for seed in radii[PointRadii.seed].unique().sort()]
     left = wilson(int((exact > radius).sum()), exact.len())
     found = at_most(left, SMALL, radius=radius, median_exact=exact.median(), proofs=proofs)
     exceeded = f"at radius {radius:.1f} half the distance of two centres, {trivial:.1f}, is exceeded"
@@ -207,59 +206,6 @@ def _sphere_paper(runs: Runs) -> Finding:
     return within_assumptions(runs["run"], found)
 
 
-def _averaging_clean(runs: Runs) -> Finding:
-    run = runs["run"]
-    clean = run.part("built", net="averaging")[BuiltRow.clean].item()
-    return at_most(counted(1 - clean, BuiltSpec.of(run).test_points), SMALL, clean=clean)
-
-
-def _biased_fragile(runs: Runs) -> Finding:
-    """The largest robust accuracy at 2(1+c)√(d/k) among biases with clean accuracy ≥ 1 − SMALL."""
-    run = runs["run"]
-    rows, spec = run.part("biased"), BuiltSpec.of(run)
-    # A network whose accuracy is unknown may classify well; polars takes NaN for larger than every number.
-    good = rows.filter(pl.col(BiasedRow.clean) >= 1 - SMALL)
-    if not good.height:
-        return Finding(
-            Verdict.INCONCLUSIVE, None, SMALL, {"reason": "no biases of the grid classify well", "nets": 0}
-        )
-    unit = math.sqrt(spec.law.d / spec.law.k)
-    shown = {
-        "nets": good.height,
-        "largest_radius": largest(good[BiasedRow.max]) / unit,
-        "proof": certified(run, "built", net="averaging"),
-        "explicit": run.part("explicit").drop("part").row(0, named=True),
-    }
-    return at_most(counted(largest(good[BiasedRow.robust_far]), spec.test_points), SMALL, **shown)
-
-
-def _decoupled(runs: Runs) -> Finding:
-    """Robust accuracy of θ_dec at √d/3, exact; both classes' radii beside √d/2 and √(d/2)."""
-    run = runs["run"]
-    row, spec = run.part("built", net="decoupled").row(0, named=True), BuiltSpec.of(run)
-    shown = {
-        key: row[key] / math.sqrt(spec.law.d)
-        for key in (BuiltRow.min, BuiltRow.median_plus, BuiltRow.median_minus)
-    }
-    proof = certified(run, "built", net="decoupled")
-    wrong = counted(1 - row[BuiltRow.robust_third], spec.test_points)
-    return at_most(wrong, SMALL, in_units_of_root_d=shown, proof=proof)
-
-
-def _fragile(runs: Runs) -> Finding:
-    """Right answers of Proposition 4.8's network after the proof's perturbation, if it was right before."""
-    run = runs["run"]
-    row = run.part("fragile").drop("part").row(0, named=True)
-    clean = smallest([row[FragileRow.clean], row[FragileRow.fine_clean]])
-    if not clean >= 1 - SMALL:
-        return Finding(Verdict.FAILS, 1 - clean, SMALL, row)
-    return at_most(counted(row[FragileRow.right_after_explicit], BuiltSpec.of(run).test_points), SMALL, **row)
-
-
-def _fragile_loss(runs: Runs) -> Finding:
-    return exactly(runs["run"].part("fragile")[FragileRow.loss].item(), SMALL)
-
-
 def _sweep(judge: Callable[[Run, str, str], Finding], sweep: str, key: Column) -> Judge:
     return lambda runs: judge(runs["run"], sweep, key)
 
@@ -268,14 +214,14 @@ def _assumption(key: Column, judge: Callable[[float, int], Finding], fine: bool)
     text = "d = k^10, n = k^7 at k = 3 (quick: 2), flow to T = 1/η (k-class: k^8/η)"
     found = _regime(key, judge, fine)
     return one_run("assumption", text, SMALLER, found), one_run(
-        "assumption-large", LARGER_TEXT, LARGER, found
+        "assumption-large", SAME_LARGER, LARGER, found
     )
 
 
 def _assumption_weights(net: str) -> tuple[Reading, ...]:
     text, found = "√d‖w − λΣμ/‖μ‖²‖ ÷ λ at the end of the flow", _deviation_regime(net)
     return one_run("assumption", text, SMALLER, found), one_run(
-        "assumption-large", LARGER_TEXT, LARGER, found
+        "assumption-large", SAME_LARGER, LARGER, found
     )
 
 
@@ -285,12 +231,12 @@ def _item(label: str, *readings: Reading) -> tuple[Reading, ...]:
 
 
 CLAIMS: tuple[Claim, ...] = (
-    claim(
+    stated(
         "FA-T4.5",
         "Theorem 4.5",
         "2-class training: clean accuracy near 1; weights λΣ_{J_s} μ_j/‖μ_j‖² up to o(d^−½); no robust "
         "accuracy at Ω(√(d/k)).",
-        A4,
+        TO_T0,
         *_item(
             "clean",
             one_run("paper", "§6.1's values", FIG2, _clean_paper(HeatMaps.clean_binary)),
@@ -334,11 +280,11 @@ CLAIMS: tuple[Claim, ...] = (
             ),
         ),
     ),
-    claim(
+    stated(
         "FA-T4.6",
         "Theorem 4.6",
         "On the sphere ‖x‖ = √d the network is a multiple of f_FA up to o(1).",
-        A4,
+        TO_T0,
         one_run("paper", "§6.1's values: found by search, bounded by the weights", FIG2, _sphere_paper),
         one_run("assumption", "found by search, bounded by the weights", SMALLER, _sphere),
         one_run("assumption-large", "the same at k = 4 (quick: 3)", LARGER, _sphere),
@@ -349,12 +295,12 @@ CLAIMS: tuple[Claim, ...] = (
             _sweep(falls, "n", Swept.sphere_bound),
         ),
     ),
-    claim(
+    stated(
         "FA-T4.7",
         "Theorem 4.7",
         "k-class training: clean accuracy near 1; weights λ μ_j/‖μ_j‖² up to o(d^−½); the read-out is robust "
         "at O(√d).",
-        A4,
+        TO_T0,
         *_item(
             "clean",
             one_run("paper", "§6.1's values", FIG2, _clean_paper(HeatMaps.clean_fine)),
@@ -390,40 +336,5 @@ CLAIMS: tuple[Claim, ...] = (
                 _sweep(persists, "d", Swept.certified_over_root_d),
             ),
         ),
-    ),
-    claim(
-        "FA-P4.8",
-        "Proposition 4.8",
-        "A multi-class network with perfect clean accuracy need not be robust at Ω(√(d/k)).",
-        ("Assumption 3.2",),
-        one_run("built", "the network and perturbation of the proof", BUILT, _fragile),
-    ),
-    claim(
-        "FA-TD.4",
-        "Theorem D.4",
-        "The restatement of Proposition 4.8 with its loss exp(−Ω(d)).",
-        ("Assumption 3.2",),
-        one_run("loss", "cross-entropy of the built network", BUILT, _fragile_loss),
-    ),
-    claim(
-        "FA-TD.1",
-        "Theorem D.1",
-        "θ_avg has biases (0, 0) with clean accuracy 1 − o(1).",
-        ("Assumption 3.2",),
-        one_run("built", "fresh points of §6.1's law", BUILT, _averaging_clean),
-    ),
-    claim(
-        "FA-TD.2",
-        "Theorem D.2",
-        "θ_avg with any biases that classify well has no robust accuracy at Ω(√(d/k)).",
-        ("Assumption 3.2",),
-        one_run("built", "a grid of biases, exact radii at 2(1+c)√(d/k)", BUILT, _biased_fragile),
-    ),
-    claim(
-        "FA-TD.3",
-        "Theorem D.3",
-        "θ_dec is √d/3-robust.",
-        ("Assumption 3.2",),
-        one_run("built", "exact radii of fresh points", BUILT, _decoupled),
     ),
 )

@@ -25,9 +25,19 @@ from featscope.papers.fa.clusters import Course
 from featscope.papers.fa.clusters_regimes import BinaryFlow, FirstSteps, ProofNumbers
 from featscope.papers.fa.clusters_scaling import Swept
 from featscope.papers.fa.printed import PROOF
-from featscope.papers.fa.runs import FIG2, LARGER, SCALING, SMALLER, SMALLER_LITERAL, claim, falls, last
+from featscope.papers.fa.runs import (
+    ASSUMPTIONS,
+    FIG2,
+    LARGER,
+    SCALING,
+    SMALLER,
+    SMALLER_LITERAL,
+    falls,
+    last,
+    stated,
+)
 
-A4 = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3", "t ≤ T₀ = exp(Õ(√k))")
+UNTIL_T0 = (*ASSUMPTIONS, "t ≤ T₀ = exp(Õ(√k))")
 #: keeps a logarithm finite where no time has passed
 TINY = 1e-300
 
@@ -204,31 +214,31 @@ def _sweep(key: str) -> Judge:
 
 
 SMALLER_TEXT = "Assumption 4.3 at k = 3 (quick: 2), flow, σ_w = η/(6nm√d)"
-LARGER_TEXT = "Assumption 4.3 at k = 4 (quick: 3), flow, σ_w = η/(6nm√d), float32"
+LARGER_FLOW = "Assumption 4.3 at k = 4 (quick: 3), flow, σ_w = η/(6nm√d), float32"
 N_TEXT = "along n at d = 10⁶, k = 10: o(1) as a fitted exponent"
 
 
 def _regimes(judge: Judge) -> tuple[Reading, ...]:
     return one_run("assumption", SMALLER_TEXT, SMALLER, judge), one_run(
-        "assumption-large", LARGER_TEXT, LARGER, judge
+        "assumption-large", LARGER_FLOW, LARGER, judge
     )
 
 
 CLAIMS: tuple[Claim, ...] = (
-    claim(
+    stated(
         "FA-L5.3",
         "Lemma 5.3",
         "Margins of training points stay balanced: their gaps are at most ε(k) → 0 at all times.",
-        A4,
+        UNTIL_T0,
         one_run("paper", "§6.1's values: gap ÷ margin at the end", FIG2, _gap("binary")),
         *_regimes(_gap("binary")),
         one_run("scaling", N_TEXT, SCALING, _sweep(Swept.margin_gap)),
     ),
-    claim(
+    stated(
         "FA-L5.5",
         "Lemma 5.5",
         "From step 1 on every training point activates all neurons of its class.",
-        A4,
+        UNTIL_T0,
         one_run("paper", "§6.1's values, every recorded step", FIG2, _active("binary")),
         one_run(
             "assumption-literal",
@@ -237,37 +247,37 @@ CLAIMS: tuple[Claim, ...] = (
             _active_flow("binary"),
         ),
         one_run("assumption-lemma", SMALLER_TEXT, SMALLER, _active_flow("binary")),
-        one_run("assumption-lemma-large", LARGER_TEXT, LARGER, _active_flow("binary")),
+        one_run("assumption-lemma-large", LARGER_FLOW, LARGER, _active_flow("binary")),
     ),
-    claim(
+    stated(
         "FA-LB.7",
         "Lemma B.7",
         "Eight inductive bounds on coefficients, margins and activations.",
-        A4,
+        UNTIL_T0,
         *_regimes(_lemma("binary")),
     ),
-    claim(
+    stated(
         "FA-LB.23",
         "Lemma B.23",
         "ln(Tη)/4 ≤ λ ≤ 4 ln(T+1) for the features of the neuron's class.",
-        A4,
+        UNTIL_T0,
         *_regimes(_growth("binary")),
     ),
-    claim(
+    stated(
         "FA-LB.24",
         "Lemma B.24",
         "Coefficients of features of the neurons' own classes agree up to a factor 1 + 204ε.",
-        A4,
+        UNTIL_T0,
         *_regimes(_ratio("binary")),
         one_run("o(1)", SMALLER_TEXT + "; ratio within 5 % of 1", SMALLER, _near_one("binary")),
-        one_run("o(1)-large", LARGER_TEXT + "; ratio within 5 % of 1", LARGER, _near_one("binary")),
+        one_run("o(1)-large", LARGER_FLOW + "; ratio within 5 % of 1", LARGER, _near_one("binary")),
         one_run("scaling", N_TEXT + " of ratio − 1", SCALING, _sweep(Swept.ratio_excess)),
     ),
-    claim(
+    stated(
         "FA-LC.10",
         "Lemma C.10",
         "The eight inductive bounds for the k-class network.",
-        A4,
+        UNTIL_T0,
         *_regimes(_lemma("fine")),
         one_run(
             "activation, literal",
@@ -278,7 +288,7 @@ CLAIMS: tuple[Claim, ...] = (
         one_run("activation, lemma", "item 7 with σ_w = η/(6nm√d)", SMALLER, _active_flow("fine")),
         one_run("margins", N_TEXT, SCALING, _sweep(Swept.fine_margin_gap)),
     ),
-    claim(
+    stated(
         "FA-LC.9",
         "Corollaries B.5 and C.9",
         "λ is positive for the neuron's own features and not positive for the others, at all times.",
@@ -286,26 +296,26 @@ CLAIMS: tuple[Claim, ...] = (
         one_run("2-class", "§6.1's values, every step", FIG2, _signs("binary")),
         one_run("k-class", "§6.1's values, every step", FIG2, _signs("fine")),
     ),
-    claim(
+    stated(
         "FA-LC.23",
         "Lemma C.23",
         "ln(Tη)/4 ≤ λ ≤ 4 ln(T+1) for the k-class network.",
-        A4,
+        UNTIL_T0,
         *_regimes(_growth("fine")),
     ),
-    claim(
+    stated(
         "FA-LC.24",
         "Lemma C.24",
         "Own-cluster coefficients of the k-class network agree up to a factor 1 + 204k²ε.",
-        A4,
+        UNTIL_T0,
         *_regimes(_ratio("fine")),
-        one_run("o(1)-large", LARGER_TEXT + "; ratio within 5 % of 1", LARGER, _near_one("fine")),
+        one_run("o(1)-large", LARGER_FLOW + "; ratio within 5 % of 1", LARGER, _near_one("fine")),
     ),
-    claim(
+    stated(
         "FA-LC.25",
         "Lemma C.25",
         "√d ‖w_s − λ μ_s/‖μ_s‖²‖ = o(1) for the k-class network.",
-        A4,
+        UNTIL_T0,
         one_run("scaling", N_TEXT, SCALING, _sweep(Swept.fine_deviation)),
     ),
 )

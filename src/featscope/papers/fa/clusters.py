@@ -19,10 +19,10 @@ from featscope.core.health import Diverged
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, binary_step, fine_step, start_binary, start_fine
-from featscope.dynamics.cluster_observables import Watch
+from featscope.dynamics.cluster_observables import ClusterObservables
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.spec import Spec
-from featscope.laws.clusters import ClusterBatch, ClusterLaw, ClusterSetting, Draw
+from featscope.laws.clusters import ClusterBatch, ClusterDraw, ClusterLaw, ClusterSetting
 from featscope.nets import multiclass, two_layer
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer
@@ -127,13 +127,13 @@ class ClusterSpec(Spec):
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedPair:
     """Both networks trained on one draw of one law."""
 
     law: ClusterLaw
     training: Training
     seed: int
-    drawn: Draw
+    drawn: ClusterDraw
     binary_state: Descent
     fine_state: Descent
 
@@ -152,9 +152,9 @@ class Trained:
         return MultiClass(self.fine_state.w, self.training.h)
 
     @cached_property
-    def watch(self) -> Watch:
+    def watch(self) -> ClusterObservables:
         """The observables of the run."""
-        return Watch(self.law, self.drawn.train)
+        return ClusterObservables(self.law, self.drawn.train)
 
     def test(self, n: int) -> ClusterBatch:
         """n fresh points in the run's coordinates."""
@@ -175,11 +175,11 @@ def right(score: Tensor, y: Tensor) -> float:
 
 def train(
     spec: Spec, law: ClusterLaw, training: Training, seed: int, folder: Folder | None, every: int
-) -> Trained:
+) -> TrainedPair:
     """Train both networks on the same points; rows go to the parts `binary` and `fine` of the seed."""
     neurons, classes = 2 * training.m, law.k * training.h
     drawn = law.draw(training.n, neurons + classes, seed, compact=training.compact, dtype=spec.torch_dtype)
-    watch = Watch(law, drawn.train)
+    watch = ClusterObservables(law, drawn.train)
     a = two_layer.output_weights(training.m, spec.torch_dtype)
     first = start_binary(
         drawn.directions[:neurons],
@@ -208,7 +208,7 @@ def train(
     )
     for name, record in (("binary", binary), ("fine", fine)):
         record.healthy(f"{name} network, seed {seed}", "lower training.learning_rate")
-    return Trained(law, training, seed, drawn, binary.state, fine.state)
+    return TrainedPair(law, training, seed, drawn, binary.state, fine.state)
 
 
 def each_healthy(seeds: Sequence[int], measure: Callable[[int], R]) -> tuple[list[R], Json]:

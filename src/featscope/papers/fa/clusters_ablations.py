@@ -12,7 +12,7 @@ from featscope.core.columns import Columns, column
 from featscope.core.store import Folder, Json, Part
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_step, start_binary
-from featscope.dynamics.cluster_observables import Watch, cosines, summarise_cosines
+from featscope.dynamics.cluster_observables import ClusterObservables, cosines, summarise_cosines
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.clusters import ClusterLaw
@@ -78,20 +78,20 @@ def sweeps(spec: AblationSpec) -> dict[str, list[tuple[float, ClusterLaw, Traini
     }
 
 
-class HeatMap(NamedTuple):
+class AblatedMap(NamedTuple):
     """A trained 2-class network's heat map and its row."""
 
     row: dict[str, float]
     table: Tensor
 
 
-def _one(spec: AblationSpec, law: ClusterLaw, training: Training, part: Part, seed: int) -> HeatMap:
+def _one(spec: AblationSpec, law: ClusterLaw, training: Training, part: Part, seed: int) -> AblatedMap:
     """Train the 2-class network once and read its heat map off."""
     drawn = law.draw(training.n, 2 * training.m, seed, compact=training.compact, dtype=spec.torch_dtype)
     a = two_layer.output_weights(training.m, spec.torch_dtype)
     bias = stream(seed, "init", "bias")
     start = start_binary(drawn.directions, training.n, training.init_weight, training.init_bias, bias)
-    watch = Watch(law, drawn.train)
+    watch = ClusterObservables(law, drawn.train)
     done = trajectory(
         binary_step(drawn.train, a, training.learning_rate),
         start,
@@ -106,7 +106,7 @@ def _one(spec: AblationSpec, law: ClusterLaw, training: Training, part: Part, se
     width = drawn.features.shape[1]
     test = law.sample(spec.test_points, stream(seed, "data", "test"), width, spec.torch_dtype)
     clean = right(two_layer.forward(TwoLayer(done.state.w, done.state.b, a), test.x), test.y)
-    return HeatMap(
+    return AblatedMap(
         {**summarise_cosines(table, same), "clean_test": clean, "spread": float(table[same].std())}, table
     )
 
@@ -129,7 +129,7 @@ def run_ablations(spec: AblationSpec, folder: Folder) -> Json:
 
 
 #: heat maps by seed, and a note of the seeds that diverged
-Settled = tuple[dict[int, HeatMap], Json]
+Settled = tuple[dict[int, AblatedMap], Json]
 
 
 def _settle(
@@ -137,7 +137,7 @@ def _settle(
 ) -> Settled:
     """One setting over its healthy seeds."""
 
-    def measure(seed: int) -> tuple[int, HeatMap]:
+    def measure(seed: int) -> tuple[int, AblatedMap]:
         part = folder.part("training", sweep=sweep, at=at, seed=seed)
         return seed, _one(spec, law, training, part, seed)
 

@@ -25,7 +25,7 @@ from featscope.dynamics.cluster_descent import (
     start_binary,
     start_fine,
 )
-from featscope.experiments.spec import Experiment, Overrides, Spec
+from featscope.experiments.spec import Experiment, Overrides, Spec, require_one_seed
 from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.laws.compact import rotate
 from featscope.nets import multiclass, two_layer
@@ -46,12 +46,27 @@ class BuiltSpec(Spec):
     biases: tuple[float, ...] = (-1.2, -0.9, -0.5, 0.0, 0.5, 0.9, 1.2)
     test_points: int = Field(default=200, ge=1)
 
+    @property
+    def seed(self) -> int:
+        """The seed of the test points; the networks themselves are built without a draw."""
+        return require_one_seed(self, "give one seed, and raise test_points for more points")
+
+    def model_post_init(self, context: object) -> None:
+        """One seed only."""
+        self.seed  # noqa: B018 - refuses several
+
 
 #: points whose certificates are kept for a reader to verify
 KEPT_POINTS = 50
 
 
-class Radii(Columns):
+class DrawnOnce(Columns):
+    """What every row says: which seed drew the test points."""
+
+    seed = column("seed of the test points")
+
+
+class BuiltRadii(DrawnOnce):
     """What the exact radii of test points say of a built 2-class network."""
 
     clean = column("test accuracy")
@@ -66,27 +81,27 @@ class Radii(Columns):
     over_root_d = column("median radius ÷ √d")
 
 
-class BuiltRow(Radii):
+class BuiltRow(BuiltRadii):
     """One row a network: f_FA and θ_dec; tensors hold what proves its radii."""
 
     net = column("averaging or decoupled")
 
 
-class BiasedRow(Radii):
+class BiasedRow(BuiltRadii):
     """One row for each pair of biases of θ_avg."""
 
     plus = column("bias of the positive neuron ÷ d")
     minus = column("bias of the negative neuron ÷ d")
 
 
-class Moved(Columns):
+class Moved(DrawnOnce):
     """One row: f_FA on points moved by the paper's own perturbation."""
 
     radius = column("length of the perturbation")
     right_after = column("accuracy on moved points")
 
 
-class FragileRow(Columns):
+class FragileRow(DrawnOnce):
     """One row: the network of Proposition 4.8 before and after the perturbation of its proof."""
 
     clean = column("test accuracy of the read-out")
@@ -98,7 +113,7 @@ class FragileRow(Columns):
     over_root_dk = column("the same ÷ √(d/k)")
 
 
-class FragilePoint(Columns):
+class FragilePoint(DrawnOnce):
     """One row a test point: how far PGD must go from it to fool the network of Proposition 4.8."""
 
     point = column("index of the test point")
@@ -139,16 +154,16 @@ def run_built(spec: BuiltSpec, folder: Folder) -> Json:
     """Clean accuracy, exact radii and explicit perturbations of every built network."""
     law = spec.law
     folder.conditions(law.check())
-    batch = law.sample(spec.test_points, stream(spec.seeds[0], "data", "test"), dtype=spec.torch_dtype)
+    batch = law.sample(spec.test_points, stream(spec.seed, "data", "test"), dtype=spec.torch_dtype)
     mu, signs, d = law.features(dtype=spec.torch_dtype), law.signs(), law.d
     nets = {"averaging": averaging(mu, signs), "decoupled": decoupled(mu, signs, d)}
     built = {name: _binary_row(net, batch, law) for name, net in nets.items()}
     for name, (row, proof) in built.items():
-        folder.add("built", [row], proof, net=name)
+        folder.add("built", [{DrawnOnce.seed: spec.seed, **row}], proof, net=name)
     biased = folder.once("biased", lambda: (_biased(spec, batch), {})).rows
     push, size = explicit(law, batch, 2 * (1 + law.balance))
     moved = {"radius": size, "right_after": right(two_layer.forward(nets["averaging"], push), batch.y)}
-    folder.add("explicit", [moved])
+    folder.add("explicit", [{DrawnOnce.seed: spec.seed, **moved}])
     fragile = _fragile(spec, batch, folder)
     return {
         **{name: row for name, (row, _) in built.items()},
@@ -165,7 +180,12 @@ def _biased(spec: BuiltSpec, batch: ClusterBatch) -> Rows:
     for plus in spec.biases:
         for minus in spec.biases:
             net = averaging_with_bias(mu, signs, plus * law.d, minus * law.d)
-            rows.append({"plus": plus, "minus": minus, **_binary_row(net, batch, law)[0]})
+            place: dict[str, float] = {
+                BiasedRow.seed: spec.seed,
+                BiasedRow.plus: plus,
+                BiasedRow.minus: minus,
+            }
+            rows.append({**place, **_binary_row(net, batch, law)[0]})
     return rows
 
 
@@ -180,7 +200,7 @@ def _fragile(spec: BuiltSpec, batch: ClusterBatch, folder: Folder) -> Json:
     basis = span(net.w)
     small, points = MultiClass(net.w @ basis.mT), batch.x @ basis.mT
     pgd = MinimalPGD(steps=60, restarts=3, rounds=10, reach=2 * math.sqrt(law.d))
-    attacked = pgd(readout_objective(small, signs, batch.y), points, stream(spec.seeds[0], "attack")).radius
+    attacked = pgd(readout_objective(small, signs, batch.y), points, stream(spec.seed, "attack")).radius
     row = {
         "clean": right(multiclass.readout(outputs, signs), batch.y),
         "fine_clean": float((outputs.argmax(-1) == batch.cluster).double().mean()),
@@ -190,8 +210,11 @@ def _fragile(spec: BuiltSpec, batch: ClusterBatch, folder: Folder) -> Json:
         "median_attacked": float(attacked.median()),
         "over_root_dk": float(attacked.median()) / math.sqrt(law.d / law.k),
     }
-    folder.add("fragile", [row], {"x": batch.x[:KEPT_POINTS], "moved": moved[:KEPT_POINTS], "w": net.w})
-    folder.add("fragile_points", [{"point": i, "attacked": float(r)} for i, r in enumerate(attacked)])
+    kept = {"x": batch.x[:KEPT_POINTS], "moved": moved[:KEPT_POINTS], "w": net.w}
+    folder.add("fragile", [{FragileRow.seed: spec.seed, **row}], kept)
+    c = FragilePoint
+    by_point: Rows = [{c.seed: spec.seed, c.point: i, c.attacked: float(r)} for i, r in enumerate(attacked)]
+    folder.add("fragile_points", by_point)
     return row
 
 
@@ -314,7 +337,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         BuiltSpec,
         run_built,
         {"quick": "2 s", "cpu": "6 s", "paper": "20 s"},
-        revision=2,
+        revision=3,
         columns={
             "built": BuiltRow,
             "biased": BiasedRow,

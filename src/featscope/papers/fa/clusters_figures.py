@@ -17,7 +17,7 @@ from featscope.attacks.minimal import (
     readout_objective,
 )
 from featscope.attacks.readout_certificate import certified_radii
-from featscope.attacks.two_layer_radius import Radii, exact_radii
+from featscope.attacks.two_layer_radius import BracketedRadii, exact_radii
 from featscope.core.columns import Columns, column
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
@@ -26,7 +26,7 @@ from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.clusters import ClusterBatch
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import in_span, span
-from featscope.papers.fa.clusters import COURSES, ClusterSpec, Trained, each_healthy, train
+from featscope.papers.fa.clusters import COURSES, ClusterSpec, TrainedPair, each_healthy, train
 from featscope.papers.fa.sphere_gap import sphere_gap
 
 QUICK: Overrides = {"d": 300, "n": 200, "learning_rate": 0.01, "seeds": [0], "test_points": 60}
@@ -96,7 +96,7 @@ class PointRadii(Attacks):
     y = column("its label ±1")
 
 
-class Curve(Attacks):
+class Fig3Curve(Attacks):
     """One row for each seed and radius: the shares of test points whose radius is larger."""
 
     seed = column("the seed")
@@ -123,13 +123,13 @@ class Fig3BySeed(Columns):
     )
 
 
-def tables(done: Trained) -> tuple[Tensor, Tensor]:
+def tables(done: TrainedPair) -> tuple[Tensor, Tensor]:
     """The two heat maps: cosine of feature i with neuron j, and with the mean weight of class j."""
     mu = done.drawn.features
     return cosines(mu, done.binary.w), cosines(mu, done.fine.equivalent())
 
 
-def class_block(done: Trained) -> Tensor:
+def class_block(done: TrainedPair) -> Tensor:
     """(k, 2m): whether feature and neuron belong to the same class."""
     signs = done.law.signs(done.binary.a.dtype)
     return (signs[:, None] * done.binary.a[None, :]) > 0
@@ -183,7 +183,9 @@ def fig2_summary(rows: Sequence[dict[str, Any]]) -> Json:
     }
 
 
-def attack_all(spec: Fig3Spec, done: Trained, batch: ClusterBatch) -> tuple[Radii, dict[str, Tensor]]:
+def attack_all(
+    spec: Fig3Spec, done: TrainedPair, batch: ClusterBatch
+) -> tuple[BracketedRadii, dict[str, Tensor]]:
     """Exact radii of the 2-class network, and radii by attack and by certificate of both."""
     reach = 2.0 * spec.law.alpha * float(spec.law.d) ** 0.5
     pgd = MinimalPGD(spec.attack_steps, spec.restarts, spec.rounds, reach)
@@ -261,7 +263,7 @@ def run_fig3(spec: Fig3Spec, folder: Folder) -> Json:
     }
 
 
-def _evidence(done: Trained, batch: ClusterBatch, exact: Radii, keep: int) -> dict[str, Tensor]:
+def _evidence(done: TrainedPair, batch: ClusterBatch, exact: BracketedRadii, keep: int) -> dict[str, Tensor]:
     """Weights, points, perturbations and certificates in full coordinates, for a reader to verify."""
     net = done.binary
     return {
@@ -277,7 +279,7 @@ def _evidence(done: Trained, batch: ClusterBatch, exact: Radii, keep: int) -> di
     }
 
 
-def _facts(exact: Radii, found: dict[str, Tensor], clean: tuple[float, float]) -> Json:
+def _facts(exact: BracketedRadii, found: dict[str, Tensor], clean: tuple[float, float]) -> Json:
     good = exact.correct & (exact.lower > 0)
     ratio = found["binary_own_loss"][good] / exact.lower[good]
     attacked = torch.minimum(found["fine_readout"], found["fine_own_loss"])
@@ -317,6 +319,6 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         run_fig3,
         {"quick": "3 s", "cpu": "25 s", "paper": "45 s"},
         revision=2,
-        columns={**COURSES, "radii": PointRadii, "curve": Curve, "by_seed": Fig3BySeed},
+        columns={**COURSES, "radii": PointRadii, "curve": Fig3Curve, "by_seed": Fig3BySeed},
     ),
 )

@@ -11,20 +11,20 @@ from pydantic import Field
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
-from featscope.core.conditions import Condition, above, below
+from featscope.core.conditions import Condition, asks_at_least, asks_at_most
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import (
     Descent,
     binary_step,
     fine_step,
-    hidden,
+    hidden_values,
     start_binary,
     start_fine,
 )
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.cluster_properties import cross_bound, failure_bound, properties
-from featscope.laws.clusters import ClusterLaw, Draw
+from featscope.laws.clusters import ClusterDraw, ClusterLaw
 from featscope.nets import two_layer
 from featscope.papers.fa.clusters import ClusterSpec
 
@@ -65,12 +65,12 @@ class Stated(Columns):
 
 
 def initial(
-    law: ClusterLaw, drawn: Draw, start: Descent, m: int, eta: float, scales: tuple[float, float]
+    law: ClusterLaw, drawn: ClusterDraw, start: Descent, m: int, eta: float, scales: tuple[float, float]
 ) -> list[Condition]:
     """A.10, A.12, A.13 and A.14 on one draw."""
     d, k, n = law.d, law.k, drawn.train.x.shape[0]
     a = two_layer.output_weights(m, start.w.dtype)
-    z = hidden(start.w, start.b, drawn.train)
+    z = hidden_values(start.w, start.b, drawn.train)
     q = drawn.train.y * (z.clamp(min=0) @ a)
     slope = two_layer.logistic_slope(q)
     norms = torch.linalg.vector_norm(start.w, dim=-1)
@@ -78,33 +78,35 @@ def initial(
     weight, bias = scales
     # ln m is 0 at m = 1: the bound is then 0 and the property fails, as printed.
     return [
-        below(
+        asks_at_most(
             "A.10 w",
             "| ‖w(0)‖/σ_w − √d | ≤ 2 ln d",
             float((norms / weight - math.sqrt(d)).abs().max()),
             2 * math.log(d),
         ),
-        below(
+        asks_at_most(
             "A.10 b",
             "|b(0)| ≤ 2σ_b √(2 ln m)",
             float(start.b.abs().max()),
             2 * bias * math.sqrt(2 * math.log(m)),
         ),
-        above(
+        asks_at_least(
             "A.12",
             "points of a cluster that activate a neuron ≥ n/(3km²)",
             float(active.min()),
             n / (3 * k * m * m),
         ),
-        below("A.13", "|⟨w(0), x_i⟩ + b(0)| ≤ η√d/(nm)", float(z.abs().max()), eta * math.sqrt(d) / (n * m)),
-        below(
+        asks_at_most(
+            "A.13", "|⟨w(0), x_i⟩ + b(0)| ≤ η√d/(nm)", float(z.abs().max()), eta * math.sqrt(d) / (n * m)
+        ),
+        asks_at_most(
             "A.14", "1/3 ≤ −ℓ' ≤ 2/3 at the start: |−ℓ' − 1/2| ≤ 1/6", float((slope - 0.5).abs().max()), 1 / 6
         ),
     ]
 
 
 def first_step(
-    law: ClusterLaw, drawn: Draw, binary: Descent, fine: Descent, m: int, h: int, eta: float
+    law: ClusterLaw, drawn: ClusterDraw, binary: Descent, fine: Descent, m: int, h: int, eta: float
 ) -> list[Condition]:
     """Lemmas B.1 and C.5: after one step every point activates all neurons of its class (of its cluster)."""
     train = drawn.train
@@ -114,13 +116,13 @@ def first_step(
     two = fine_step(train, h, eta)(fine, 0)
     owner = torch.arange(law.k).repeat_interleave(h)
     own = train.cluster[:, None] == owner[None, :]
-    share = float((hidden(one.w, one.b, train) >= 0)[mine].double().mean())
-    before = float((hidden(binary.w, binary.b, train) >= 0)[mine].double().mean())
-    share_fine = float((hidden(two.w, two.b, train) >= 0)[own].double().mean())
+    share = float((hidden_values(one.w, one.b, train) >= 0)[mine].double().mean())
+    before = float((hidden_values(binary.w, binary.b, train) >= 0)[mine].double().mean())
+    share_fine = float((hidden_values(two.w, two.b, train) >= 0)[own].double().mean())
     return [
-        above("B.1", "own-class activation after step 1", share, 1.0),
-        above("B.1 before", "own-class activation before step 1", before, 1.0),
-        above("C.5", "own-cluster activation after step 1", share_fine, 1.0),
+        asks_at_least("B.1", "own-class activation after step 1", share, 1.0),
+        asks_at_least("B.1 before", "own-class activation before step 1", before, 1.0),
+        asks_at_least("C.5", "own-cluster activation after step 1", share_fine, 1.0),
     ]
 
 
@@ -174,10 +176,10 @@ def _look(spec: PropertiesSpec, number: int) -> list[tuple[str, Condition]]:
     return found + [(c.name, c) for c in first_step(law, drawn, binary, fine, t.m, t.h, t.learning_rate)]
 
 
-def properties_six(law: ClusterLaw, drawn: Draw) -> list[Condition]:
+def properties_six(law: ClusterLaw, drawn: ClusterDraw) -> list[Condition]:
     """Property 6 as printed, i = j included: the diagonal alone decides it, ‖x_i‖² ≤ 2d."""
     sizes = (drawn.train.x * drawn.train.x).sum(-1)
-    return [below("6", "⟨x_i, x_i⟩ ≤ 2d", float(sizes.max()) / law.d, 2.0)]
+    return [asks_at_most("6", "⟨x_i, x_i⟩ ≤ 2d", float(sizes.max()) / law.d, 2.0)]
 
 
 def _count(rows: list[Json]) -> Json:

@@ -27,7 +27,7 @@ from featscope.dynamics.cluster_descent import (
 )
 from featscope.dynamics.cluster_flow import Field as FlowField
 from featscope.dynamics.cluster_flow import Flow, begin, finished, flow_step
-from featscope.dynamics.cluster_observables import Watch
+from featscope.dynamics.cluster_observables import ClusterObservables
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.cluster_properties import proof_epsilon
@@ -38,7 +38,7 @@ from featscope.nets.two_layer import span
 from featscope.papers.fa.clusters import (
     BinaryCourse,
     Course,
-    Trained,
+    TrainedPair,
     Training,
     averaging_radius,
     decoupling_radius,
@@ -92,18 +92,18 @@ class RegimeSpec(Spec):
         return Training(n=n, m=m, learning_rate=eta, init_weight=scale, init_bias=scale, compact=True)
 
 
-class Clock(Columns):
+class FlowClock(Columns):
     """What a flow knows of its progress."""
 
     time = column("τ = ηt")
     calls = column("evaluations of the field")
 
 
-class BinaryFlow(BinaryCourse, Clock):
+class BinaryFlow(BinaryCourse, FlowClock):
     """One row for each seed and recorded step of the 2-class network's flow."""
 
 
-class FineFlow(Course, Clock):
+class FineFlow(Course, FlowClock):
     """One row for each seed and recorded step of the k-class network's flow."""
 
 
@@ -171,7 +171,7 @@ def _descent(state: Flow) -> Descent:
 
 def _flow(
     spec: RegimeSpec,
-    watch: Watch,
+    watch: ClusterObservables,
     start: Descent,
     field: FlowField,
     end: float,
@@ -216,11 +216,11 @@ def run_regime(spec: RegimeSpec, folder: Folder) -> Json:
     return {"by_seed": ends, **numbers, "m": spec.training.m, "init_weight": spec.training.init_weight}
 
 
-def _train(spec: RegimeSpec, folder: Folder, seed: int) -> tuple[Trained, tuple[int, int]]:
+def _train(spec: RegimeSpec, folder: Folder, seed: int) -> tuple[TrainedPair, tuple[int, int]]:
     """Both networks at the end of their flows, and how often each field was evaluated."""
     law, training = spec.law, spec.training
     drawn = law.draw(training.n, 2 * training.m + law.k, seed, compact=True, dtype=spec.torch_dtype)
-    watch = Watch(law, drawn.train)
+    watch = ClusterObservables(law, drawn.train)
     a = two_layer.output_weights(training.m, spec.torch_dtype)
     rng = stream(seed, "init", "bias")
     own, rest = drawn.directions[: 2 * training.m], drawn.directions[2 * training.m :]
@@ -235,11 +235,11 @@ def _train(spec: RegimeSpec, folder: Folder, seed: int) -> tuple[Trained, tuple[
 
     binary = _flow(spec, watch, first, binary_field, 1.0, folder, "binary", seed)
     fine = _flow(spec, watch, second, fine_field, float(law.k) ** 8, folder, "fine", seed)
-    done = Trained(law, training, seed, drawn, _descent(binary), _descent(fine))
+    done = TrainedPair(law, training, seed, drawn, _descent(binary), _descent(fine))
     return done, (int(binary.calls), int(fine.calls))
 
 
-def _measured(spec: RegimeSpec, done: Trained, calls: int, calls_fine: int) -> dict[str, float]:
+def _measured(spec: RegimeSpec, done: TrainedPair, calls: int, calls_fine: int) -> dict[str, float]:
     """Accuracies and radii on test points."""
     law = spec.law
     batch = done.test(spec.test_points)

@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 from featscope.claims.judging import fitted
 from featscope.core.columns import Column
 from featscope.core.rules import SMALL
-from featscope.core.store import Label
+from featscope.core.stored import Label
 from featscope.experiments.run import Run
-from featscope.papers.fa.claims_figures import curves
+from featscope.papers.fa.claims_figures import mean_curves
 from featscope.papers.fa.clusters import Course
 from featscope.papers.fa.clusters_ablations import AblationSpec, sweeps
 from featscope.papers.fa.clusters_built import BiasedRow, BuiltSpec
-from featscope.papers.fa.clusters_figures import Curve
+from featscope.papers.fa.clusters_figures import Fig3Curve
 from featscope.papers.fa.clusters_regimes import BinaryFlow, RegimeSpec
 from featscope.papers.fa.clusters_scaling import Swept
 from featscope.papers.fa.printed import FIGURE_3_LEFT
@@ -82,17 +82,19 @@ def fig2(run: Run) -> Figure:
 def fig3(run: Run) -> Figure:
     """Figure 3 (left): robust accuracy against the radius: exact, attacked, certified and published."""
     figure, axes = panels(1, 1, 8.6, 3.9)
-    ax, found = axes[0][0], curves(run)
+    ax, found = axes[0][0], mean_curves(run)
     lines = (
-        (Curve.binary_exact, NON_ROBUST, "-", "2-class labels, exact"),
-        (Curve.binary_own_loss, NON_ROBUST, ":", "2-class, PGD (own loss = margin)"),
-        (Curve.fine_certified, CERTIFIED, "-", "k-class labels, certified"),
-        (Curve.fine_readout, ROBUST, "-", "k-class, PGD on the read-out"),
-        (Curve.fine_own_loss, ROBUST, "--", "k-class, PGD on the own loss"),
-        (Curve.fine_own_loss_last, ROBUST, ":", "k-class, own loss, last iterate only"),
+        (Fig3Curve.binary_exact, NON_ROBUST, "-", "2-class labels, exact"),
+        (Fig3Curve.binary_own_loss, NON_ROBUST, ":", "2-class, PGD (own loss = margin)"),
+        (Fig3Curve.fine_certified, CERTIFIED, "-", "k-class labels, certified"),
+        (Fig3Curve.fine_readout, ROBUST, "-", "k-class, PGD on the read-out"),
+        (Fig3Curve.fine_own_loss, ROBUST, "--", "k-class, PGD on the own loss"),
+        (Fig3Curve.fine_own_loss_last, ROBUST, ":", "k-class, own loss, last iterate only"),
     )
     for key, color, style, label in lines:
-        ax.plot(found[Curve.radius], 100 * found[key].to_numpy(), color=color, linestyle=style, label=label)
+        ax.plot(
+            found[Fig3Curve.radius], 100 * found[key].to_numpy(), color=color, linestyle=style, label=label
+        )
     for (radii, values), color in zip(FIGURE_3_LEFT.values(), (NON_ROBUST, ROBUST), strict=True):
         ax.plot(radii, 100 * np.asarray(values), "x", color=color, markersize=5)
     ax.plot([], [], "x", color=GREY, label="published, read off the plot")

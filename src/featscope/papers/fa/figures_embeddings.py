@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 
 from featscope.experiments.run import Run
 from featscope.images.catalogue import dataset
+from featscope.papers.fa.embedding_columns import HeadPath
 from featscope.papers.fa.embedding_radii import HeadRadii
 from featscope.papers.fa.figures_clusters import heat_map
-from featscope.papers.fa.image_embeddings import STAGES, HeadPath, ImageEmbeddings
+from featscope.papers.fa.image_embeddings import STAGES, ImageEmbeddings
 from featscope.plots.style import GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
 
 KINDS = {"raw": "embeddings as they are", "centred": "embeddings centred"}

@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.fa.claims_fine_labels import curves
-from featscope.papers.fa.image_fine_labels import Curve, ImageFineLabels
+from featscope.papers.fa.claims_fine_labels import curves_by_seed
+from featscope.papers.fa.fine_labels_columns import Curve
+from featscope.papers.fa.image_fine_labels import ImageFineLabels
 from featscope.papers.fa.printed import FIGURE_3
 from featscope.plots.style import GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
 
@@ -32,7 +33,7 @@ def fine_labels(run: Run) -> Figure:
         (Curve.fine_last, ROBUST, ":", "10-class, own loss, last iterate only"),
     )
     for ax, name in zip(axes[0], names, strict=True):
-        frames = curves(run, name)
+        frames = curves_by_seed(run, name)
         radii = frames[0][Curve.radius].to_list()
         for column, color, style, label in lines:
             curve_over_runs(

@@ -16,7 +16,6 @@ then goes on (`long`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal, Self
 
@@ -25,28 +24,36 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from featscope.core.columns import Columns, column
 from featscope.core.errors import require, unknown
 from featscope.core.frozen import Value
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Part, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, fine_step, start_fine
-from featscope.dynamics.cluster_observables import cosines, summarise_cosines
+from featscope.dynamics.cluster_observables import cosines
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.image_training import data_hashes
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.features.embed import embed
 from featscope.images.catalogue import DATASETS, dataset
 from featscope.images.datasets import Split, load
-from featscope.laws.clusters import ClusterBatch
 from featscope.nets.encoders import Encoder, load_encoder
-from featscope.nets.multiclass import MultiClass, logits, readout
-from featscope.papers.fa.clusters import right
+from featscope.papers.fa.embedding_columns import Figure10, HeadPath, HeatMap
+from featscope.papers.fa.embedding_heads import (
+    EMBEDDING_KINDS,
+    Kind,
+    Task,
+    blocks,
+    cosine_table,
+    dead,
+    image_table,
+    labels,
+    learned,
+    make_task,
+    network,
+)
 from featscope.papers.fa.embedding_radii import HeadRadii, RadiusSpec, attack_head
 
-Kind = Literal["raw", "centred"]
-KINDS: tuple[Kind, ...] = ("raw", "centred")
 STAGES = ("paper", "long")
 NETS = ("binary", "fine")
 
@@ -110,176 +117,6 @@ class ImageEmbeddings(Spec):
         return self
 
 
-class HeadPath(Columns):
-    """One row for each head, kind of embedding, stage, seed and recorded step."""
-
-    net = column("binary or fine")
-    kind = column("raw or centred")
-    stage = column("paper: §6.1's steps; long: the steps after them")
-    seed = column("the seed")
-    step = column("steps of this stage")
-    time = column("steps of the whole training")
-    train_half = column("share of training images whose half is right")
-    train_own = column("share of training images whose own label is right")
-    test_half = column("share of test images whose half is right")
-    test_own = column("share of test images whose own label is right")
-    own = column("mean cosine of a class's feature with its own weight")
-    half = column("mean cosine with the other weights of its half")
-    other = column("mean cosine with the weights of the other half")
-
-
-class HeatMap(Columns):
-    """One row for each head, kind of embedding, stage and seed: cosines at the stage's end."""
-
-    net = column("binary or fine")
-    kind = column("raw or centred")
-    stage = column("paper or long")
-    seed = column("the seed")
-    own = column("mean of the diagonal")
-    half = column("mean of the rest of the same half")
-    other = column("mean of the other half")
-    same_half = column("mean of the same half, diagonal and all")
-    contrast_half = column("same_half − other")
-    contrast_own = column("own − half")
-    same_mean = column("same_half by another name")
-    same_min = column("smallest cosine of the same half")
-    same_max = column("largest cosine of the same half")
-    same_other_max = column("largest absolute cosine outside the same half")
-    own_mean = column("own by another name")
-    own_min = column("smallest cosine of the diagonal")
-    own_max = column("largest cosine of the diagonal")
-    own_other_max = column("largest absolute cosine outside the diagonal")
-    same_gap = column("smallest cosine of the same half − largest of the other, signs and all")
-    dead_share = column("share of neurons that no training image activates")
-    dead_weights = column("equivalent weights made of such neurons only")
-    images_own = column("as own, cosines averaged over images instead of features")
-    images_half = column("as half, averaged over images")
-    images_other = column("as other, averaged over images")
-    images_same_gap = column("as same_gap, averaged over images")
-    test_half = column("share of test images whose half is right")
-    test_own = column("share of test images whose own label is right")
-    train_half = column("share of training images whose half is right")
-    train_own = column("share of training images whose own label is right")
-
-
-class Figure10(Columns):
-    """One row for each kind of embedding and seed: cosines of pairs of training images."""
-
-    kind = column("raw or centred")
-    seed = column("the seed")
-    same = column("mean cosine of two images of one class")
-    cross = column("mean cosine of two images of different classes")
-    cross_size = column("mean absolute cosine of two images of different classes")
-    same_low = column("5 % quantile of the cosines of one class")
-    cross_high = column("95 % quantile of the cosines of different classes")
-    block_margin = column("least own-class block mean minus the mean of a block with another class")
-    blocks_below = column("blocks whose mean exceeds that of one of their classes")
-    feature_cosine_largest = column("largest absolute cosine of two class means")
-    feature_cosine_mean = column("mean cosine of two class means")
-
-
-@dataclass(frozen=True)
-class Task:
-    """One seed's embeddings, scaled, with their classes.
-
-    ``signs`` is +1 for the first half of the classes.
-    """
-
-    train: ClusterBatch
-    test: ClusterBatch
-    signs: Tensor
-
-    @property
-    def features(self) -> Tensor:
-        """(k, D): the mean embedding of each class."""
-        owners = torch.nn.functional.one_hot(self.train.cluster, len(self.signs)).to(self.train.x)
-        return (owners.mT @ self.train.x) / owners.sum(0)[:, None]
-
-
-def half_signs(k: int, dtype: torch.dtype) -> Tensor:
-    """+1 for the first half of the classes, −1 for the second."""
-    return torch.where(torch.arange(k) < k // 2, 1.0, -1.0).to(dtype)
-
-
-def make_task(
-    train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], kind: Kind, k: int, squared_norm: float
-) -> Task:
-    """Centre by the training mean if asked.
-
-    Scale both parts by the one number that gives the first this mean squared norm.
-    """
-    signs = half_signs(k, train[0].dtype)
-    shift = train[0].mean(0) if kind == "centred" else torch.zeros_like(train[0][0])
-    moved = [z - shift for z in (train[0], test[0])]
-    scale = (squared_norm / moved[0].square().sum(-1).mean()).sqrt()
-    batches = [ClusterBatch(scale * z, signs[y], y) for z, y in zip(moved, (train[1], test[1]), strict=True)]
-    return Task(batches[0], batches[1], signs)
-
-
-def network(net: str, w: Tensor, k: int) -> tuple[MultiClass, Tensor]:
-    """F with its classes' signs: 2 classes of h = 15, or k of h = 3."""
-    classes = 2 if net == "binary" else k
-    return MultiClass(w, w.shape[-2] // classes), half_signs(classes, w.dtype)
-
-
-def labels(net: str, batch: ClusterBatch) -> Tensor:
-    """The class that ``net`` is trained on: 0 or 1 for the half, or the class itself."""
-    return (batch.y < 0).long() if net == "binary" else batch.cluster
-
-
-def accuracies(net: str, w: Tensor, batch: ClusterBatch, k: int) -> dict[str, float]:
-    """Share of the batch whose half is right, and whose label is right."""
-    head, signs = network(net, w, k)
-    outputs = logits(head, batch.x)
-    own = float((outputs.argmax(-1) == labels(net, batch)).double().mean())
-    return {"half": right(readout(outputs, signs), batch.y), "own": own}
-
-
-def learned(net: str, w: Tensor, task: Task) -> dict[str, float]:
-    """Accuracies on training and test images."""
-    k = len(task.signs)
-    parts = {"train": task.train, "test": task.test}
-    return {
-        f"{name}_{key}": v for name, part in parts.items() for key, v in accuracies(net, w, part, k).items()
-    }
-
-
-def table(task: Task, w: Tensor) -> Tensor:
-    """(k, k): cosine of the mean embedding of class i with the j-th equivalent weight."""
-    k = len(task.signs)
-    return cosines(task.features, MultiClass(w, w.shape[0] // k).equivalent())
-
-
-def image_table(task: Task, w: Tensor) -> Tensor:
-    """(k, k): mean cosine of class i's training images with the j-th weight, the other reading."""
-    k = len(task.signs)
-    each = cosines(task.train.x, MultiClass(w, w.shape[0] // k).equivalent())
-    return torch.stack([each[task.train.cluster == i].mean(0) for i in range(k)])
-
-
-def blocks(values: Tensor, signs: Tensor) -> dict[str, float]:
-    """Means of the diagonal, of its half's rest and of the other half, contrasts, and extremes."""
-    k = len(signs)
-    own = torch.eye(k, dtype=torch.bool)
-    same = signs[:, None] * signs[None, :] > 0
-    means = {
-        "own": float(values[own].mean()),
-        "half": float(values[same & ~own].mean()),
-        "other": float(values[~same].mean()),
-    }
-    return {
-        **means,
-        "same_half": float(values[same].mean()),
-        "contrast_half": float(values[same].mean()) - means["other"],
-        "contrast_own": means["own"] - means["half"],
-        **{f"same_{key}": value for key, value in summarise_cosines(values, same).items()},
-        **{f"own_{key}": value for key, value in summarise_cosines(values, own).items()},
-        # the paper's words for (c): same-class cosines are uniformly larger than cross-class ones, signs and
-        # all
-        "same_gap": float(values[same].min() - values[~same].max()),
-    }
-
-
 def train_head(
     spec: ImageEmbeddings, task: Task, net: str, kind: Kind, seed: int, folder: Folder
 ) -> dict[str, Tensor]:
@@ -295,7 +132,7 @@ def train_head(
     for stage, steps in zip(STAGES, (heads.steps, max(heads.steps, heads.long_steps)), strict=True):
 
         def look(now: Descent, t: int, before: int = done) -> dict[str, float]:
-            shown = blocks(table(task, now.w), task.signs)
+            shown = blocks(cosine_table(task, now.w), task.signs)
             seen = {HeadPath.time: float(before + t), **learned(net, now.w, task)}
             return seen | {key: shown[key] for key in (HeadPath.own, HeadPath.half, HeadPath.other)}
 
@@ -307,13 +144,6 @@ def train_head(
         state = Descent(*(t.clone() for t in ended))
         found[stage], done = state.w, steps
     return found
-
-
-def dead(task: Task, w: Tensor) -> dict[str, float]:
-    """Share of neurons that no training image activates: descent never moves them; weights made of them."""
-    silent = ~(task.train.x @ w.mT >= 0).any(0)
-    groups = silent.reshape(len(task.signs), -1).all(-1)
-    return {"dead_share": float(silent.double().mean()), "dead_weights": float(groups.sum())}
 
 
 def correlation(task: Task, n: int) -> tuple[dict[str, float], Tensor, Tensor]:
@@ -365,9 +195,9 @@ def _tell(part: Part, done: int, total: int) -> None:
     part.report(done, total, {})
 
 
-def heat_map(task: Task, net: str, w: Tensor) -> tuple[dict[str, float], dict[str, Tensor]]:
+def read_heat_map(task: Task, net: str, w: Tensor) -> tuple[dict[str, float], dict[str, Tensor]]:
     """The numbers of a head's heat map, and both readings of it."""
-    tables = {"features": table(task, w), "images": image_table(task, w)}
+    tables = {"features": cosine_table(task, w), "images": image_table(task, w)}
     over_images = blocks(tables["images"], task.signs)
     row = blocks(tables["features"], task.signs) | dead(task, w) | learned(net, w, task)
     row |= {
@@ -382,7 +212,7 @@ def run_seed(
 ) -> None:
     """Figure 10, both heads, their heat maps and their radii for one seed, raw and centred."""
     k = len(dataset(spec.dataset).classes)
-    for kind in KINDS:
+    for kind in EMBEDDING_KINDS:
         task = make_task(parts[0], parts[1], kind, k, spec.heads.squared_norm)
         numbers, matrix, means = correlation(task, spec.sample)
         kept = {"blocks": means} | ({"matrix": matrix.half()} if seed == spec.seeds[0] else {})
@@ -390,7 +220,7 @@ def run_seed(
         for net in NETS:
             weights = train_head(spec, task, net, kind, seed, folder)
             for stage in STAGES:
-                row, tables = heat_map(task, net, weights[stage])
+                row, tables = read_heat_map(task, net, weights[stage])
                 folder.add("table", [row], tables, net=net, kind=kind, stage=stage, seed=seed)
             head, signs = network(net, weights["paper"], k)
             own = labels(net, task.test)
@@ -398,12 +228,12 @@ def run_seed(
             folder.once("radii", make, net=net, kind=kind, seed=seed)
 
 
-def by_seed(rows: Sequence[Mapping[str, float]], key: str) -> Json:
+def over_rows(rows: Sequence[Mapping[str, float]], key: str) -> Json:
     """A number over seeds."""
-    return over([float(row[key]) for row in rows])
+    return with_interval([float(row[key]) for row in rows])
 
 
-def over(values: Sequence[float]) -> Json:
+def with_interval(values: Sequence[float]) -> Json:
     """Mean, Student's interval and the single values, one for each seed."""
     return {**as_fact(mean_interval(values)), "by_seed": list(values)}
 
@@ -431,11 +261,11 @@ def _rows(spec: ImageEmbeddings, folder: Folder, name: str, **labels: str) -> li
 def _heads(spec: ImageEmbeddings, folder: Folder) -> Json:
     """The heat maps' numbers over seeds, by kind of embedding and stage, and by head."""
     found: Json = {}
-    for kind in KINDS:
+    for kind in EMBEDDING_KINDS:
         for stage in STAGES:
             lines = {n: _rows(spec, folder, "table", net=n, kind=kind, stage=stage) for n in NETS}
             found[f"{kind}-{stage}"] = {
-                net: {key: by_seed([rows[0] for rows in of_net], key) for key in SHOWN}
+                net: {key: over_rows([rows[0] for rows in of_net], key) for key in SHOWN}
                 for net, of_net in lines.items()
             }
     return found
@@ -448,13 +278,13 @@ def _median_radii(spec: ImageEmbeddings, folder: Folder, kind: Kind) -> Json:
         parts = _rows(spec, folder, "radii", net=net, kind=kind)
         for key in (HeadRadii.attacked, HeadRadii.certified):
             medians = [float(torch.tensor([row[key] for row in rows]).median()) for rows in parts]
-            found[f"{net}_{key}"] = over(medians)
+            found[f"{net}_{key}"] = with_interval(medians)
     return found
 
 
 def _figure10(spec: ImageEmbeddings, folder: Folder, kind: Kind) -> Json:
     numbers = [rows[0] for rows in _rows(spec, folder, "correlation", kind=kind)]
-    return {key: by_seed(numbers, key) for key in numbers[0]}
+    return {key: over_rows(numbers, key) for key in numbers[0]}
 
 
 def run(spec: ImageEmbeddings, folder: Folder) -> Json:
@@ -469,8 +299,8 @@ def run(spec: ImageEmbeddings, folder: Folder) -> Json:
         "data_sha256": data_hashes(spec.dataset),
         "classes": list(dataset(spec.dataset).classes),
         "heads": _heads(spec, folder),
-        "figure10": {kind: _figure10(spec, folder, kind) for kind in KINDS},
-        "radii": {kind: _median_radii(spec, folder, kind) for kind in KINDS},
+        "figure10": {kind: _figure10(spec, folder, kind) for kind in EMBEDDING_KINDS},
+        "radii": {kind: _median_radii(spec, folder, kind) for kind in EMBEDDING_KINDS},
     }
 
 

@@ -10,32 +10,18 @@ either.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
-from featscope.attacks.apgd import APGD
-from featscope.attacks.copies import Fallen, hidden, recount
-from featscope.attacks.curve import robust_curve
-from featscope.attacks.pgd import PGD, Attack
-from featscope.attacks.readout import Decision, OwnLoss, ReadOut
-from featscope.attacks.square import Square
-from featscope.attacks.suite import assess
-from featscope.attacks.threat import Threat
-from featscope.core.columns import Columns, column
 from featscope.core.errors import require
 from featscope.core.frozen import Value
-from featscope.core.linearise import Model
-from featscope.core.losses import margin
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
-from featscope.core.streams import stream
-from featscope.dynamics.image_training import AttackSpec
 from featscope.experiments.image_network import (
     CIFAR_NET,
     CIFAR_STANDARD,
@@ -45,78 +31,13 @@ from featscope.experiments.image_network import (
 )
 from featscope.experiments.image_training import data_hashes
 from featscope.experiments.spec import Experiment, Request, Spec
-from featscope.images.datasets import ImageBatch, load
-from featscope.images.groupings import Grouping, grouping
-from featscope.nets.fold import fold
+from featscope.images.datasets import load
+from featscope.images.groupings import grouping
+from featscope.papers.fa.fine_labels_columns import CURVES, PAIRS, Check, Curve, Point
+from featscope.papers.fa.fine_labels_duel import Duel
 from featscope.papers.fa.printed import FIGURE_3
 
 DatasetName = Literal["mnist", "cifar10"]
-
-
-class Curve(Columns):
-    """One row for each data set, seed and ℓ2 radius: shares of test images that withstand an attack."""
-
-    dataset = column("the data set")
-    seed = column("the networks' seed")
-    radius = column("the ℓ2 radius")
-    binary = column("2-class network, PGD on its margin")
-    fine_own_loss = column("10-class network, PGD on its own loss, every iterate counted")
-    fine_readout = column("10-class network, PGD on the margin of the read-out (sum over a group)")
-    fine_worst = column("the smaller of own loss and read-out, image by image")
-    fine_largest = column("10-class network, PGD on the margin of the largest class of each group")
-    binary_last = column("2-class network, standard PGD, last iterate only")
-    fine_last = column("10-class network, standard PGD on the own loss, last iterate only")
-    fine_last_within = column("of those, the share that moved to a wrong class of its own group")
-
-
-class Point(Columns):
-    """One row for each data set, seed and image: the smallest radius at which each attack fools it."""
-
-    dataset = column("the data set")
-    seed = column("the networks' seed")
-    point = column("index among the attacked images")
-    label = column("the class")
-    group = column("the 2-class label")
-    binary = column("2-class network, PGD on its margin")
-    fine_own_loss = column("10-class network, PGD on its own loss")
-    fine_readout = column("10-class network, PGD on the margin of the read-out")
-    fine_largest = column("10-class network, PGD on the margin of the largest class of each group")
-    fine_worst = column("the smaller of own loss and read-out")
-
-
-class Check(Columns):
-    """One row for each data set, network and checked radius of the first seed: what stronger attacks add."""
-
-    dataset = column("the data set")
-    seed = column("the networks' seed")
-    net = column("binary or fine")
-    radius = column("the ℓ2 radius")
-    images = column("images looked at again")
-    left = column("of those, images that the curves' attacks left robust")
-    fooled = column("of those, images that APGD or Square fools")
-    warnings = column("what the evaluation says of its attacks")
-    left_after_apgd_entropy = column("of the images left, those that withstand APGD on cross-entropy")
-    left_after_apgd_margin = column("of the images left, those that withstand APGD on the margin")
-    left_after_square = column("of the images left, those that withstand Square")
-
-
-CURVES = (
-    Curve.binary,
-    Curve.fine_own_loss,
-    Curve.fine_readout,
-    Curve.fine_worst,
-    Curve.fine_largest,
-    Curve.binary_last,
-    Curve.fine_last,
-)
-#: each reading of the comparison: the curve of the 10-class network and that of the 2-class network
-PAIRS = {
-    "own_loss": (Curve.fine_own_loss, Curve.binary),
-    "readout": (Curve.fine_readout, Curve.binary),
-    "worst": (Curve.fine_worst, Curve.binary),
-    "largest": (Curve.fine_largest, Curve.binary),
-    "last": (Curve.fine_last, Curve.binary_last),
-}
 
 
 class FineTask(Value):
@@ -266,162 +187,15 @@ class ImageFineLabels(Spec):
         return {"fine": fine, "binary": fine.replace(grouping=self.coarse, net=fine.net.replace(classes=2))}
 
 
-@dataclass(frozen=True, eq=False)
-class Duel:
-    """Both networks of one seed and the images at which they are attacked."""
-
-    fine: nn.Module
-    binary: nn.Module
-    groups: Grouping
-    data: ImageBatch
-    steps: int
-    seed: int
-
-    @property
-    def coarse(self) -> Tensor:
-        """The 2-class labels."""
-        return self.groups(self.data.y)
-
-    @cached_property
-    def fast(self) -> dict[str, nn.Module]:
-        """Folded copies, on which perturbations are searched."""
-        return {
-            name: fold(net, self.data.x).model for name, net in (("fine", self.fine), ("binary", self.binary))
-        }
-
-    def readout(self, decision: Decision = "sum", fast: bool = False) -> ReadOut:
-        """The 10-class network as a classifier of groups."""
-        return ReadOut(self.fast["fine"] if fast else self.fine, self.groups, decision)
-
-    def threat(self, radius: float = 1.0) -> Threat:
-        """Images within an ℓ2 radius, in [0, 1]."""
-        return Threat("L2", radius, 3, bounds=(0.0, 1.0))
-
-    def fooled_at(
-        self, model: Model, network: Model, chosen: Tensor, radii: Sequence[float], name: str
-    ) -> Tensor:
-        """The smallest radius at which each chosen image is fooled.
-
-        What is found on a folded copy counts if the network itself is fooled by it.
-        """
-        x, y = self.data.x[chosen], self.coarse[chosen]
-        attack = PGD("margin", self.steps, stop_early=True)
-
-        def look(searched: Model, some: Tensor, tag: str) -> Fallen:
-            tags = (name,) if tag == "first" else (name, tag)
-            found = robust_curve(
-                searched,
-                x[some],
-                y[some],
-                self.threat(),
-                radii,
-                attack,
-                stream(self.seed, "attack", *tags),
-                batch=100,
-            )
-            # A perturbation of float32 may overshoot its radius by rounding, no more.
-            inside = found.delta.flatten(1).norm(dim=1) <= found.fooled_at * (1 + 1e-5)
-            return Fallen(torch.where(inside, found.fooled_at, torch.inf), found.delta)
-
-        found, _ = recount(network, look(model, torch.arange(len(y)), "first"), x, y)
-        _, fault = hidden(network, model, x, y, found.fooled_at, look)
-        if fault:
-            found.put(torch.arange(len(y)), look(network, torch.arange(len(y)), "network"))
-        return found.fooled_at
-
-    def own_loss(self, radii: Sequence[float]) -> Tensor:
-        """The own-loss attack on the 10-class network, class by class."""
-        radius = torch.full((len(self.data.y),), torch.inf)
-        for label in sorted(set(self.data.y.tolist())):
-            chosen = (self.data.y == label).nonzero()[:, 0]
-            model = OwnLoss(self.readout(fast=True), label)
-            radius[chosen] = self.fooled_at(
-                model, OwnLoss(self.readout(), label), chosen, radii, f"own/{label}"
-            )
-        return radius
-
-    def radii(self, radii: Sequence[float]) -> dict[str, Tensor]:
-        """For each attack the radius at which each image falls (∞: none of the list)."""
-        everyone = torch.arange(len(self.data.y))
-        found = {
-            "binary": self.fooled_at(self.fast["binary"], self.binary, everyone, radii, "binary"),
-            "fine_own_loss": self.own_loss(radii),
-        }
-        decisions: dict[str, Decision] = {"fine_readout": "sum", "fine_largest": "largest"}
-        for key, decision in decisions.items():
-            found[key] = self.fooled_at(
-                self.readout(decision, fast=True), self.readout(decision), everyone, radii, key
-            )
-        return found | {"fine_worst": torch.minimum(found["fine_own_loss"], found["fine_readout"])}
-
-    def last(self, radius: float) -> dict[str, float]:
-        """Robust accuracy under standard PGD on each network's own loss, where only the last iterate counts.
-
-        ``fine_last_within`` is the share of images that withstand it because they only moved to a wrong class
-        of their own group.
-        """
-        attack = AttackSpec(norm="L2", eps=radius, steps=self.steps)
-        labels = {"binary": self.coarse, "fine": self.data.y}
-        outputs: dict[str, list[Tensor]] = {name: [] for name in labels}
-        for name, net in (("binary", self.binary), ("fine", self.fine)):
-            for i, chosen in enumerate(torch.split(torch.arange(len(self.coarse)), 100)):
-                x = self.data.x[chosen]
-                moved = x + attack.perturb(
-                    self.fast[name], x, labels[name][chosen], 0.0, stream(self.seed, "last", name, i)
-                )
-                with torch.no_grad():
-                    outputs[name].append(net(moved))
-        binary, fine = (torch.cat(outputs[name]) for name in labels)
-        right = {
-            "binary_last": margin(binary, self.coarse) > 0,
-            "fine_last": margin(self.readout().scores(fine), self.coarse) > 0,
-        }
-        right["fine_last_within"] = right["fine_last"] & ~(margin(fine, self.data.y) > 0)
-        return {key: float(hits.double().mean()) for key, hits in right.items()}
-
-    def check(self, radius: float, fallen: Mapping[str, Tensor], count: int, queries: int) -> Rows:
-        """What APGD on two losses and Square fool of the images that the curves' attacks left robust.
-
-        Among the first ``count`` of a shuffle.
-        """
-        sample = torch.randperm(len(self.data.y), generator=stream(0, "checked"))[:count]
-        rows: Rows = []
-        for name, key, model in (
-            ("binary", "binary", self.fast["binary"]),
-            ("fine", "fine_worst", self.readout(fast=True)),
-        ):
-            left = sample[fallen[key][sample] > radius]
-            row: dict[str, Any] = {Check.net: name, Check.radius: radius, Check.images: len(sample)}
-            row |= {Check.left: len(left), Check.fooled: 0, Check.warnings: ""}
-            if len(left):
-                suite: dict[str, Attack] = {
-                    Check.left_after_apgd_entropy: APGD("cross-entropy"),
-                    Check.left_after_apgd_margin: APGD("margin"),
-                    Check.left_after_square: Square(queries),
-                }
-                threat, attacks = self.threat(radius), list(suite.values())
-                found = assess(
-                    model, self.data.x[left], self.coarse[left], threat, attacks, self.seed, fast=False
-                )
-                judge = self.binary if name == "binary" else self.readout()
-                with torch.no_grad():
-                    still = margin(judge(self.data.x[left] + found.evaluation.delta), self.coarse[left]) > 0
-                shares = {key: found.evaluation.by[attack.name] for key, attack in suite.items()}
-                gained = {key: round(share * len(left)) for key, share in shares.items()}
-                row |= {
-                    Check.fooled: int((~still).sum()),
-                    Check.warnings: "; ".join(found.warnings),
-                    **gained,
-                }
-            rows.append(row)
-        return rows
-
-
 def area(radii: Sequence[float], heights: Sequence[float]) -> float:
     """∫ of a curve over the radius, by trapezia."""
     return float(
         torch.trapezoid(torch.tensor(heights, dtype=torch.float64), torch.tensor(radii, dtype=torch.float64))
     )
+
+
+#: what a summary says of the checks
+CHECKED = tuple(key for key in Check.all() if key not in (Check.dataset, Check.seed))
 
 
 def _duel(spec: ImageFineLabels, name: DatasetName, seed: int, folder: Folder) -> Duel:
@@ -474,19 +248,18 @@ def _one(spec: ImageFineLabels, name: DatasetName, seed: int, folder: Folder) ->
     folder.once("curve", partial(_curve, duel, task.radii, fallen), **where)
 
 
-def _summary(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> Json:
-    """Curves averaged over seeds, and the areas between them."""
+def summarise(spec: ImageFineLabels, name: DatasetName, curves: Sequence[Rows], checks: Rows) -> Json:
+    """The curves of each seed averaged, and the areas between them."""
     task: FineTask = getattr(spec, name)
-    saved = [folder.part("curve", dataset=name, seed=seed).read().rows for seed in spec.seeds]
-    by_seed = [{str(key): [row[key] for row in rows] for key in CURVES} for rows in saved]
+    by_seed = [{str(key): [row[key] for row in rows] for key in CURVES} for rows in curves]
 
     def mean(key: str) -> list[float]:
         return [
-            sum(values) / len(values) for values in zip(*(curves[key] for curves in by_seed), strict=True)
+            sum(values) / len(values) for values in zip(*(heights[key] for heights in by_seed), strict=True)
         ]
 
     def areas(fine: str, binary: str) -> list[float]:
-        gaps = [[f - b for f, b in zip(curves[fine], curves[binary], strict=True)] for curves in by_seed]
+        gaps = [[f - b for f, b in zip(of[fine], of[binary], strict=True)] for of in by_seed]
         return [area(task.radii, gap) for gap in gaps]
 
     between = {reading: areas(fine, binary) for reading, (fine, binary) in PAIRS.items()}
@@ -494,12 +267,15 @@ def _summary(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> Json:
     return {
         "radii": list(task.radii),
         "curves": {key: mean(key) for key in CURVES},
-        "clean": {key: [curves[key][0] for curves in by_seed] for key in decisions},
+        "clean": {key: [heights[key][0] for heights in by_seed] for key in decisions},
         "area": {
             reading: {**as_fact(mean_interval(values)), "by_seed": values}
             for reading, values in between.items()
         },
-        "checks": folder.part("check", dataset=name, seed=spec.seeds[0]).read().rows,
+        "checks": [
+            {key: value for key, value in row.items() if key in CHECKED and value is not None}
+            for row in checks
+        ],
         "data_sha256": data_hashes(name),
     }
 
@@ -517,19 +293,26 @@ def run(spec: ImageFineLabels, folder: Folder) -> Json:
 
     Several data sets are gathered from a run of each.
     """
-    found: Json = {}
-    if len(spec.datasets) > 1:
-        for name in spec.datasets:
-            single = folder.needed[name]
-            for part in COLUMNS:
-                folder.add(part, single.part(part).drop("part").to_dicts(), dataset=name)
-            found |= single.summary["datasets"]
-    else:
-        (name,) = spec.datasets
-        for seed in spec.seeds:
-            _one(spec, name, seed, folder)
-        found[name] = _summary(spec, name, folder)
+    gather = gathered if len(spec.datasets) > 1 else made
+    found = {name: summarise(spec, name, *gather(spec, name, folder)) for name in spec.datasets}
     return {"datasets": found, "published": {name: FIGURE_3[name]._asdict() for name in spec.datasets}}
+
+
+def made(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> tuple[list[Rows], Rows]:
+    """The curves of each seed and the checks, made here."""
+    for seed in spec.seeds:
+        _one(spec, name, seed, folder)
+    curves = [folder.part("curve", dataset=name, seed=seed).read().rows for seed in spec.seeds]
+    return curves, folder.part("check", dataset=name, seed=spec.seeds[0]).read().rows
+
+
+def gathered(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> tuple[list[Rows], Rows]:
+    """The same from the rows of the data set's own run, which become rows of this one."""
+    single = folder.needed[name]
+    for part in COLUMNS:
+        folder.add(part, single.part(part).drop("part").to_dicts(), dataset=name)
+    curves = [single.part("curve", seed=seed).sort(Curve.radius).to_dicts() for seed in spec.seeds]
+    return curves, single.part("check", seed=spec.seeds[0]).to_dicts()
 
 
 COLUMNS = {"curve": Curve, "points": Point, "check": Check}

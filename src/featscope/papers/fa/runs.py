@@ -11,7 +11,7 @@ from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
 from featscope.claims.judging import at_least, at_most, fitted, numbers
 from featscope.core.rows import last_rows, mean_rows
 from featscope.core.rules import BEND, SETTLED
-from featscope.core.store import Label
+from featscope.core.stored import Label
 from featscope.experiments.run import Run
 from featscope.papers.fa.certificates import verify
 from featscope.papers.fa.clusters import Course
@@ -42,7 +42,13 @@ def at_start(init: Literal["literal", "lemma"], data: bool = False) -> Need:
 START_LITERAL, START_LEMMA, START_DATA = at_start("literal"), at_start("lemma"), at_start("lemma", data=True)
 
 
-def claim(id_: str, reference: str, statement: str, hypotheses: tuple[str, ...], *readings: Reading) -> Claim:
+#: what FA's theorems on training assume, besides the times that each names
+ASSUMPTIONS = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3")
+
+
+def stated(
+    id_: str, reference: str, statement: str, hypotheses: tuple[str, ...], *readings: Reading
+) -> Claim:
     """A claim of FA."""
     return Claim(id_, "fa", reference, statement, hypotheses, readings)
 
@@ -94,7 +100,7 @@ def _fit(run: Run, sweep: str, key: str, bound: float, judge: Callable[..., Find
     return judge(fitted(rows[Swept.at].to_list(), rows[key].to_list()), bound, **shown)
 
 
-def certified(run: Run, part: str, **labels: Label) -> dict[str, float]:
+def recertified(run: Run, part: str, **labels: Label) -> dict[str, float]:
     """Re-verify the certificates of a part and say how many points they settle."""
     names = ("w", "b", "a", "x", "y", "delta", "certificate")
     proof = verify(*(run.tensor(part, name, **labels).double().numpy() for name in names))

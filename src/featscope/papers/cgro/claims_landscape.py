@@ -1,4 +1,4 @@
-"""CGRO on real images: Figures 1 to 3 and appendix E, judged from rows.
+"""CGRO's loss landscapes of real images: Figures 2 and 3 and appendix E, judged from rows.
 
 The rules are written out in docs/images-cgro.md. A verdict over seeds takes Student's interval of the mean
 over seeds; correlations are averaged on Fisher's scale. Epochs of one run are not independent, so no interval
@@ -13,19 +13,9 @@ from dataclasses import replace
 
 import polars as pl
 
-from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, Verdict, plain
-from featscope.claims.judging import (
-    above,
-    at_least,
-    at_most,
-    below,
-    every,
-    exactly,
-    explained,
-    out_of_scope,
-    vacuous,
-)
-from featscope.core.rules import CONSTANT, LINEAR_GROWTH, MUCH, RATE_FALLEN, SMALL
+from featscope.claims.claim import Finding, Judge, Need, Reading, Runs, Verdict, plain
+from featscope.claims.judging import above, at_least, at_most, below, every, exactly, explained, vacuous
+from featscope.core.rules import CONSTANT, LINEAR_GROWTH, MUCH, RATE_FALLEN
 from featscope.core.stats import Interval, correlations, mean_correlation, mean_interval
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
@@ -39,41 +29,14 @@ from featscope.papers.cgro.image_landscape import (
     LandscapeRadii,
     at_factor,
 )
-from featscope.papers.cgro.image_overfitting import Compared, ImageOverfitting
+from featscope.papers.cgro.runs import TRAINED, only_if_fitted, stated
 
-OVERFITTING = {"run": Need("image-overfitting")}
 LANDSCAPES = {"mnist": Need("image-landscape"), "cifar10": Need("image-landscape-cifar10")}
-TRAINED = (
-    f"the network fits the attacked training images: robust training accuracy at least {CONSTANT:g} times "
-    "chance",
-)
 ANY = ("any network", "data with a smooth density")
 
 
 def _eps(run: Run) -> float:
     return ImageLandscape.of(run).training.attack.eps
-
-
-def _fitted(classes: int, robust_train: Sequence[float], finding: Finding) -> Finding:
-    """OUT_OF_SCOPE if a network did not learn to withstand the attack on its own training images."""
-    level = CONSTANT / classes
-    if all(reached >= level for reached in robust_train):
-        return finding
-    return out_of_scope([f"robust training accuracy {min(robust_train):.3f}, needed {level:.3f}"], finding)
-
-
-def compared(value: Callable[[Mapping[str, float]], float], judge: Callable[[Interval], Finding]) -> Judge:
-    """Judge a number of each seed of `image-overfitting`."""
-
-    def judged(runs: Runs) -> Finding:
-        run = runs["run"]
-        rows = run.part("compared").to_dicts()
-        found = judge(mean_interval([value(row) for row in rows]))
-        return _fitted(
-            ImageOverfitting.of(run).net.classes, [row[Compared.robust_train_last] for row in rows], found
-        )
-
-    return judged
 
 
 def _frames(run: Run) -> list[pl.DataFrame]:
@@ -136,7 +99,7 @@ def landscape_judge(judge: Callable[[Run], Finding], trained: bool) -> Judge:
         found = explained(found, accuracy=shown)
         if not trained:
             return found
-        return _fitted(
+        return only_if_fitted(
             ImageLandscape.of(run).net.classes, [row[LandscapeEpochs.robust_train] for row in last], found
         )
 
@@ -288,57 +251,8 @@ def _readings(
     )
 
 
-def _claim(
-    id_: str,
-    reference: str,
-    statement: str,
-    readings: tuple[Reading, ...],
-    hypotheses: tuple[str, ...] = TRAINED,
-) -> Claim:
-    return Claim(id_, "cgro", reference, statement, hypotheses, readings)
-
-
 CLAIMS = (
-    _claim(
-        "CG-F1",
-        "CGRO Figure 1, §1",
-        "Adversarial training fits the attacked training images and classifies clean test images well, but "
-        "not attacked ones.",
-        (
-            Reading(
-                "gap",
-                f"robust accuracy, training minus test, after the last epoch is at least {SMALL:g}",
-                OVERFITTING,
-                compared(lambda row: row[Compared.gap_last], lambda found: at_least(found, SMALL)),
-            ),
-            Reading(
-                "falls",
-                "robust test accuracy of the best epoch (by held-out images) minus that of the last is "
-                "positive",
-                OVERFITTING,
-                compared(lambda row: row[Compared.lost_by_training_on], lambda found: above(found, 0.0)),
-            ),
-            Reading(
-                "clean-gap-smaller",
-                "the gap of robust accuracy minus the gap of clean accuracy is positive",
-                OVERFITTING,
-                compared(
-                    lambda row: row[Compared.gap_last] - row[Compared.clean_gap_last],
-                    lambda found: above(found, 0.0),
-                ),
-            ),
-            Reading(
-                "clean-gap-much-smaller",
-                f"the gap of robust accuracy minus {MUCH:g} gaps of clean accuracy is not negative",
-                OVERFITTING,
-                compared(
-                    lambda row: row[Compared.gap_last] - MUCH * row[Compared.clean_gap_last],
-                    lambda found: at_least(found, 0.0),
-                ),
-            ),
-        ),
-    ),
-    _claim(
+    stated(
         "CG-F2",
         "CGRO §6, Figure 2",
         "After adversarial training the loss is flat within the training radius around training images "
@@ -357,7 +271,8 @@ CLAIMS = (
                 ),
                 (
                     "train-descends",
-                    "gradient norm within ε at training images, last epoch ÷ first at full radius, is below 1",
+                    "gradient norm within ε at training images, last epoch ÷ first at full radius, "
+                    "is below 1",
                     falls_at_training,
                 ),
             ),
@@ -370,8 +285,9 @@ CLAIMS = (
                 sets=("cifar10",),
             ),
         ),
+        TRAINED,
     ),
-    _claim(
+    stated(
         "CG-F3",
         "CGRO appendix E, Figure 3",
         "Global flatness grows much faster than local flatness, and the robust generalisation gap grows with "
@@ -389,8 +305,9 @@ CLAIMS = (
                 gap_follows,
             ),
         ),
+        TRAINED,
     ),
-    _claim(
+    stated(
         "CG-E.1",
         "CGRO Theorem E.1, appendix F",
         "The robust generalisation gap is bounded by N^{−1/(D+2)} times global flatness; on the way, L_adv − "
@@ -408,7 +325,7 @@ CLAIMS = (
         ),
         ANY,
     ),
-    _claim(
+    stated(
         "CG-E.2",
         "CGRO Proposition E.2",
         "L_adv − L_clean is at least a constant times δ·E‖∇L(X)‖_q.",

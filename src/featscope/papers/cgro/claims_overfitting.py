@@ -1,0 +1,72 @@
+"""CG-F1: robust overfitting of real images, judged from the rows of `image-overfitting`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from featscope.claims.claim import Finding, Judge, Need, Reading, Runs
+from featscope.claims.judging import above, at_least
+from featscope.core.rules import MUCH, SMALL
+from featscope.core.stats import Interval, mean_interval
+from featscope.papers.cgro.image_overfitting import Compared, ImageOverfitting
+from featscope.papers.cgro.runs import TRAINED, only_if_fitted, stated
+
+OVERFITTING = {"run": Need("image-overfitting")}
+
+
+def compared(value: Callable[[Mapping[str, float]], float], judge: Callable[[Interval], Finding]) -> Judge:
+    """Judge a number of each seed of `image-overfitting`."""
+
+    def judged(runs: Runs) -> Finding:
+        run = runs["run"]
+        rows = run.part("compared").to_dicts()
+        found = judge(mean_interval([value(row) for row in rows]))
+        return only_if_fitted(
+            ImageOverfitting.of(run).net.classes, [row[Compared.robust_train_last] for row in rows], found
+        )
+
+    return judged
+
+
+CLAIMS = (
+    stated(
+        "CG-F1",
+        "CGRO Figure 1, §1",
+        "Adversarial training fits the attacked training images and classifies clean test images well, but "
+        "not attacked ones.",
+        (
+            Reading(
+                "gap",
+                f"robust accuracy, training minus test, after the last epoch is at least {SMALL:g}",
+                OVERFITTING,
+                compared(lambda row: row[Compared.gap_last], lambda found: at_least(found, SMALL)),
+            ),
+            Reading(
+                "falls",
+                "robust test accuracy of the best epoch (by held-out images) minus that of the last is "
+                "positive",
+                OVERFITTING,
+                compared(lambda row: row[Compared.lost_by_training_on], lambda found: above(found, 0.0)),
+            ),
+            Reading(
+                "clean-gap-smaller",
+                "the gap of robust accuracy minus the gap of clean accuracy is positive",
+                OVERFITTING,
+                compared(
+                    lambda row: row[Compared.gap_last] - row[Compared.clean_gap_last],
+                    lambda found: above(found, 0.0),
+                ),
+            ),
+            Reading(
+                "clean-gap-much-smaller",
+                f"the gap of robust accuracy minus {MUCH:g} gaps of clean accuracy is not negative",
+                OVERFITTING,
+                compared(
+                    lambda row: row[Compared.gap_last] - MUCH * row[Compared.clean_gap_last],
+                    lambda found: at_least(found, 0.0),
+                ),
+            ),
+        ),
+        TRAINED,
+    ),
+)
