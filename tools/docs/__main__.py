@@ -1,5 +1,5 @@
-"""Write what the repository keeps and code makes: the outputs that tutorials print, their notebooks, the page on
-reproducibility, and, given a folder of finished runs, the pictures of the pages (`make docs-made RUNS=runs`)."""
+"""Write what the repository keeps and code makes: outputs of the tutorials, their notebooks and the page on
+reproducibility; given a folder of finished runs also the pictures (`make docs-made RUNS=runs`)."""
 
 import argparse
 import tempfile

@@ -1,4 +1,4 @@
-"""Claims of which a rule, a reading or a setting was changed after numbers were seen, and where that is told."""
+"""Where it is told that a claim's rule, reading or setting was changed after numbers were seen."""
 
 from __future__ import annotations
 
