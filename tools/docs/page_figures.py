@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
+
+from PIL import Image
 
 from featscope.core.store import Store
 from featscope.experiments.registry import experiment
@@ -34,6 +37,11 @@ PICTURES = {
 }
 
 
+def _save(png: bytes, path: Path) -> None:
+    """Keep a picture in 128 colours: charts need no more, and the repository stays light."""
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(128).save(path, optimize=True)
+
+
 def draw(runs: Path, folder: Path) -> Iterator[str]:
     """Draw every picture whose run is below ``runs`` and say what became of each."""
     for name, (asked, figure) in PICTURES.items():
@@ -41,5 +49,5 @@ def draw(runs: Path, folder: Path) -> Iterator[str]:
         if found is None:
             yield f"{name}: no finished run of {asked} at the cpu profile; left as it is"
             continue
-        drawings(asked)[figure](Run(found.path)).save(folder / name)
+        _save(drawings(asked)[figure](Run(found.path)).png(), folder / name)
         yield f"{name}: drawn from {found.path.name}"
