@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs
 
-.PHONY: reproduce test test-faults test-wheel lint types unit mutate docs docs-links docs-made clean
+.PHONY: reproduce test test-faults test-wheel lint types unit mutate clean
 
 reproduce: $(VENV)/ready
 	$(BIN)/featscope check --profile cpu --out $(OUT)
@@ -35,20 +35,6 @@ mutate: $(VENV)/ready-dev
 test-faults: $(VENV)/ready-dev
 	FEATSCOPE_FAULTS=20 $(BIN)/pytest -rP tests/core/test_faults.py
 
-# The pages, in docs/_build/html. A warning is an error: a link that leads nowhere, a name that is not there.
-SPHINX = $(BIN)/sphinx-build -W -n --keep-going -q
-docs: $(VENV)/ready-docs
-	$(SPHINX) -b html docs docs/_build/html
-
-# Do the addresses outside answer? Needs the network.
-docs-links: $(VENV)/ready-docs
-	$(SPHINX) -b linkcheck docs docs/_build/links
-
-# What the repository keeps and code writes: notebooks, the page on reproducibility. RUNS=runs also draws docs/figures from finished runs.
-RUNS ?=
-docs-made: $(VENV)/ready-dev
-	$(BIN)/python tools/docs $(RUNS)
-
 # The package as others get it: the wheel in a fresh environment, away from the sources; examples/own_claim is installed beside it, and is seen.
 WHEEL := .wheel
 test-wheel:
@@ -68,9 +54,25 @@ $(VENV)/ready-dev: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
 
+clean:
+	rm -rf $(VENV) $(WHEEL) docs/_build .mutate .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: docs docs-links docs-made
+
+# The pages, in docs/_build/html. A warning is an error: a link that leads nowhere, a name that is not there.
+SPHINX = $(BIN)/sphinx-build -W -n --keep-going -q
+docs: $(VENV)/ready-docs
+	$(SPHINX) -b html docs docs/_build/html
+
+# Do the addresses outside answer? Needs the network.
+docs-links: $(VENV)/ready-docs
+	$(SPHINX) -b linkcheck docs docs/_build/links
+
+# What the repository keeps and code writes: notebooks, the page on reproducibility. RUNS=runs also draws docs/figures from finished runs.
+RUNS ?=
+docs-made: $(VENV)/ready-dev
+	$(BIN)/python tools/docs $(RUNS)
+
 $(VENV)/ready-docs: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	touch $@
-
-clean:
-	rm -rf $(VENV) $(WHEEL) docs/_build .mutate .mypy_cache .ruff_cache .pytest_cache .hypothesis
