@@ -4,8 +4,11 @@ as generated, and every link and picture leads somewhere."""
 import json
 import re
 import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -108,7 +111,7 @@ def test_every_page_is_on_the_site() -> None:
     for page in SITE:
         for body in re.findall(r"```\{toctree\}\n(.*?)```", read(page), re.DOTALL):
             names = [line for line in body.splitlines() if line and not line.startswith(":")]
-            listed |= {(page.parent / f"{name}.md").resolve() for name in names}
+            listed |= {path.resolve() for name in names for path in page.parent.glob(f"{name}.md")}
     assert {page for page in SITE if page.resolve() not in listed} == {DOCS / "index.md"}
 
 
@@ -201,15 +204,25 @@ VERDICTS = {"HOLDS", "FAILS", "OUT_OF_SCOPE", "VACUOUS", "INCONCLUSIVE"}
 FINDINGS = [DOCS / f"{name}.md" for name in ("at", "fa", "cgro", "ep", "images-at", "images-fa")]
 
 
-def rows_with_verdicts(page: Path) -> list[tuple[list[str], list[str]]]:
-    """The claims (those of the row above where a row names none) and the readings of each row of a verdict
-    table."""
-    found: list[tuple[list[str], list[str]]] = []
+class Row(NamedTuple):
+    """A row of a verdict table: the claims (those of the row above where it names none), its readings in groups,
+    and the verdict of each group."""
+
+    claims: list[str]
+    groups: list[list[str]]
+    verdicts: list[str]
+
+
+def rows_with_verdicts(page: Path) -> list[Row]:
+    found: list[Row] = []
     for row in re.findall(r"^\|(.*)\|$", read(page), re.MULTILINE):
         cells = [cell.strip() for cell in row.split("|")]
         if len(cells) == 4 and re.split(r"[ ,]", cells[2])[0] in VERDICTS:
             ids = [name for name in re.findall(r"[A-Z]+-[\w.*]+", cells[0]) if name in claims()]
-            found.append((ids or found[-1][0], re.findall(r"`([^`]+)`", cells[1])))
+            verdicts = cells[2].split(" / ")
+            parts = cells[1].split(" / ") if len(verdicts) > 1 else [cells[1]]
+            groups = [re.findall(r"`([^`]+)`", part) for part in parts]
+            found.append(Row(ids or found[-1].claims, groups, verdicts))
     return found
 
 
@@ -217,9 +230,51 @@ def rows_with_verdicts(page: Path) -> list[tuple[list[str], list[str]]]:
 def test_claims_and_readings_in_tables_are_there(page: Path) -> None:
     rows = rows_with_verdicts(page)
     assert len(rows) > 4
-    for ids, readings in rows:
-        known = {reading.name for name in ids for reading in claims()[name].readings}
-        assert set(readings) <= known, ids
+    for row in rows:
+        known = {reading.name for name in row.claims for reading in claims()[name].readings}
+        assert {reading for group in row.groups for reading in group} <= known, row.claims
+        assert len(row.groups) == len(row.verdicts), row
+
+
+def disagreements(page: Path, lines: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str, str]]:
+    """Where a page's verdict is not the ledger's: claim, reading, what the page says, what the ledger says."""
+    judged = {(line["id"], line["reading"]): line for line in lines}
+    found = []
+    for row in rows_with_verdicts(page):
+        for group, said in zip(row.groups, row.verdicts, strict=True):
+            for place in ((name, reading) for name in row.claims for reading in group):
+                if place in judged and said != (told := _verdict(judged[place])):
+                    found.append((*place, said, told))
+    return found
+
+
+def _verdict(line: Mapping[str, Any]) -> str:
+    would = line["would_be"]
+    return line["verdict"] + (f", would {would.removesuffix('S')}" if would in ("HOLDS", "FAILS") else "")
+
+
+def test_another_verdict_is_noticed() -> None:
+    line = {"id": "AT-P3.2", "reading": "full-ball", "verdict": "OUT_OF_SCOPE", "would_be": "FAILS"}
+    assert disagreements(DOCS / "at.md", [line]) == []
+    assert len(disagreements(DOCS / "at.md", [{**line, "would_be": "HOLDS"}])) == 1
+    assert len(disagreements(DOCS / "at.md", [{**line, "verdict": "FAILS", "would_be": None}])) == 1
+
+
+#: the dated ledger of the repository, written from finished runs by tools/publish_ledger.py
+LEDGER = ROOT / "ledger" / "ledger.json"
+
+
+@pytest.mark.skipif(not LEDGER.exists(), reason="no dated ledger in this copy of the repository")
+def test_verdicts_on_pages_are_those_of_the_ledger() -> None:
+    lines = json.loads(read(LEDGER))["lines"]
+    assert [found for page in (*FINDINGS, ROOT / "README.md") for found in disagreements(page, lines)] == []
+    synthetic = [line for line in lines if not any(name.startswith("image-") for name in line["experiments"])]
+    count = Counter(line["verdict"] for line in synthetic)
+    sentence = (
+        f"Of {len(synthetic)} readings on synthetic data {count['HOLDS']} HOLD, {count['FAILS']} FAIL, "
+        f"{count['INCONCLUSIVE']} are INCONCLUSIVE, {count['OUT_OF_SCOPE']} OUT_OF_SCOPE and {count['VACUOUS']} VACUOUS."
+    )
+    assert sentence in read(ROOT / "README.md")
 
 
 def test_the_page_of_the_api_has_every_public_name() -> None:
