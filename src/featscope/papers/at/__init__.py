@@ -22,7 +22,6 @@ from featscope.papers.at import (
     patch_recursion,
     patch_scaling,
 )
-from featscope.papers.at.history import RULES_HISTORY as RULES_HISTORY
 
 EXPERIMENTS = (
     *patch_fig3.EXPERIMENTS,

@@ -19,7 +19,6 @@ from featscope.papers.cgro import (
     signal_scaling,
     signal_stages,
 )
-from featscope.papers.cgro.history import RULES_HISTORY as RULES_HISTORY
 
 EXPERIMENTS = (
     *signal_stages.EXPERIMENTS,

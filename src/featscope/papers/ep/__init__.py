@@ -12,7 +12,6 @@ from featscope.papers.ep import (
     image_separation,
     manifold,
 )
-from featscope.papers.ep.history import RULES_HISTORY as RULES_HISTORY
 
 EXPERIMENTS = (*built.EXPERIMENTS, *manifold.EXPERIMENTS, *image_separation.EXPERIMENTS)
 CLAIMS = (*claims_built.CLAIMS, *claims_separation.CLAIMS)

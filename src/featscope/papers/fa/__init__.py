@@ -22,7 +22,6 @@ from featscope.papers.fa import (
     image_embeddings,
     image_fine_labels,
 )
-from featscope.papers.fa.history import RULES_HISTORY as RULES_HISTORY
 
 EXPERIMENTS = (
     *clusters_figures.EXPERIMENTS,
