@@ -70,4 +70,24 @@ $(VENV)/ready-dev: $(VENV)/ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(WHEEL) .mutate .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(WHEEL) docs/_build .mutate .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: docs docs-links docs-made
+
+# The pages, in docs/_build/html. A warning is an error: a link that leads nowhere, a name that is not there.
+SPHINX = $(BIN)/sphinx-build -W -n --keep-going -q
+docs: $(VENV)/ready-docs
+	$(SPHINX) -b html docs docs/_build/html
+
+# Do the addresses outside answer? Needs the network.
+docs-links: $(VENV)/ready-docs
+	$(SPHINX) -b linkcheck docs docs/_build/links
+
+# What the repository keeps and code writes: notebooks, the page on reproducibility. RUNS=runs also draws docs/figures from finished runs.
+RUNS ?=
+docs-made: $(VENV)/ready-dev
+	$(BIN)/python tools/docs $(RUNS)
+
+$(VENV)/ready-docs: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
