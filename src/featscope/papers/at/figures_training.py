@@ -12,9 +12,10 @@ from featscope.papers.at.fig3_columns import DYNAMICS, Dynamics
 from featscope.papers.at.fig3_summary import mean_switch, phase_switch
 from featscope.papers.at.patch_fig3 import PatchFig3
 from featscope.plots.palette import ATTACKED, CLEAN, NON_ROBUST, ROBUST
-from featscope.plots.panels import ACCURACY, Axis, Panel, side_by_side
+from featscope.plots.panels import ACCURACY, Axis, Panel
 from featscope.plots.picture import Picture
 from featscope.plots.series import OverSeeds, Rule, by_seed
+from featscope.plots.sheet import side_by_side
 
 EPOCH = Axis("epoch")
 
