@@ -88,16 +88,16 @@ class HeatMap:
             "x": _labelled("column", columns, self.x, angle=-40 if max(map(len, columns)) > 5 else 0),
             "y": _labelled("row", rows, self.y),
         }
-        layers = [
+        layers: list[Spec] = [
             {
                 "mark": "rect",
                 "encoding": {**places, "color": self.scale.colour(self.legend), "tooltip": self._tips()},
             }
         ]
         if max(height, width) <= NUMBERED:
-            layers.append(
-                {"mark": {"type": "text", "fontSize": 9}, "encoding": {**places, **self._numbers()}}
-            )
+            known = [{"filter": "isValid(datum.value)"}]
+            mark = {"type": "text", "fontSize": 9}
+            layers.append({"transform": known, "mark": mark, "encoding": {**places, **self._numbers()}})
         size = {"width": self.cell[0] * width, "height": self.cell[1] * height}
         return {"title": self.title, **size, "data": {"values": cells}, "layer": layers}
 
@@ -125,7 +125,7 @@ def _labelled(name: str, labels: Sequence[str], title: str | None, angle: int = 
         "labelLimit": 220,
         "ticks": False,
     }
-    if name == "column":
+    if name != "row":
         axis["labelAngle"] = angle
     return {"field": name, "type": "ordinal", "title": title, "axis": axis}
 
