@@ -58,7 +58,12 @@ class Panel:
             unit["params"] = [*([picked(place)] if self.has_legend else []), _zoom(place)]
         layers += writer.rules()
         _keep_first_axes(layers)
-        return {"title": self.title, "width": self.width, "height": self.height, "layer": layers}
+        return {"title": titled(self.title), "width": self.width, "height": self.height, "layer": layers}
+
+
+def titled(title: str) -> list[str]:
+    """A title as Vega-Lite takes one of several lines."""
+    return title.split("\n")
 
 
 def _keep_first_axes(layers: Sequence[Spec]) -> None:
