@@ -127,7 +127,7 @@ def _labelled(name: str, labels: Sequence[str], title: str | None, angle: int = 
         "ticks": False,
     }
     if name != "row":
-        axis["labelAngle"] = angle
+        axis |= {"labelAngle": angle, "labelPadding": 6}
     return {"field": name, "type": "ordinal", "title": title, "axis": axis}
 
 
