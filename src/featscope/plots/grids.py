@@ -133,7 +133,7 @@ def _labelled(name: str, labels: Sequence[str], title: str | None, angle: int = 
         "ticks": False,
     }
     if name != "row":
-        axis["labelAngle"] = angle
+        axis |= {"labelAngle": angle, "labelPadding": 6}
     # A row of missing values has its place too.
     scale = {"domain": list(range(len(labels)))}
     return {"field": name, "type": "ordinal", "title": title, "axis": axis, "scale": scale}

@@ -253,6 +253,8 @@ class _Writer:
 def _stroke(dash: Sequence[int]) -> str:
     """A dashed line as the path of a legend's symbol."""
     path, at, end, number = "", -STROKE, STROKE, 0
+    if not any(dash[1::2]):
+        return f"M{at},0L{end},0"
     while at < end:
         on, off = dash[number % len(dash)] / UNIT, dash[(number + 1) % len(dash)] / UNIT
         path += f"M{at:.2f},0L{min(at + on, end):.2f},0"

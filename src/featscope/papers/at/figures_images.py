@@ -159,11 +159,11 @@ def heat_maps(run: Run) -> Picture:
         for reader, title in titles.items()
     ]
     return Picture(
-        title="How the inversion is done decides what is read of its images",
+        title="What is read of images that were rebuilt in different ways",
         caption=(
             "Each cell is one way of rebuilding images: from which start, from which layer, of a network of which width. The "
             "first column shows how well the layer was matched (relative error), the others how much of the labels three "
-            "readers find in the images. Medians over pairs of networks."
+            "readers find in the images. Medians over pairs of networks; the colours end at 1."
         ),
         alt=(
             "Heat maps for the non-robust and the robust set: relative feature error, and accuracy of the own network and of "

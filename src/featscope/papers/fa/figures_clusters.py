@@ -126,7 +126,10 @@ def ablations(run: Run) -> Picture:
     """Figures 5 to 9, a row each, values in the paper's order."""
     maps = [
         replace(
-            heat_map(_mean_table(run, "table", sweep=sweep, at=at), f"{SWEEPS[sweep]} = {np.format_float_positional(at, trim='-')}"),
+            heat_map(
+                _mean_table(run, "table", sweep=sweep, at=at),
+                f"{SWEEPS[sweep]} = {np.format_float_positional(at, trim='-')}",
+            ),
             cell=(25, 19),
         )
         for sweep, settings in sweeps(AblationSpec.of(run)).items()
@@ -168,7 +171,12 @@ def scaling(run: Run) -> Picture:
         _swept(run, "n", weights, "distance to averaging along n", "training points n", distance),
         _swept(run, "d", weights, "distance to averaging along d", "dimension d", distance),
         _swept(
-            run, "k", radii, "robust radii along k", "clusters k", Axis("median radius in its unit", zero=True)
+            run,
+            "k",
+            radii,
+            "robust radii along k",
+            "clusters k",
+            Axis("median radius in its unit", zero=True),
         ),
         _swept(
             run,
@@ -293,9 +301,7 @@ def built(run: Run) -> Picture:
         table[values.index(plus), values.index(minus)] = radius
     labels = [f"{value:g}".replace("-", "−") for value in values]
     scale = HeatScale("median radius ÷ √(d/k)", 0, 2)
-    shown = HeatMap(
-        "θ_avg with biases", table, scale, "b₋ ÷ d", "b₊ ÷ d", labels, labels, cell=(34, 26)
-    )
+    shown = HeatMap("θ_avg with biases", table, scale, "b₋ ÷ d", "b₊ ÷ d", labels, labels, cell=(34, 26))
     return Picture(
         title="No bias makes the averaging network robust",
         caption=(

@@ -125,7 +125,9 @@ def _correlations(matrix: Values, what: str, classes: Sequence[str]) -> HeatMap:
 def along(run: Run) -> Picture:
     """Block means of the heat maps along training, dotted where §6.1's steps end."""
     panels = [
-        _path(run, kind, net, f"{labels},\n{what}") for kind, what in KINDS.items() for net, labels in NETS.items()
+        _path(run, kind, net, f"{labels},\n{what}")
+        for kind, what in KINDS.items()
+        for net, labels in NETS.items()
     ]
     return Picture(
         title="The heads' cosines with features along training",
