@@ -35,7 +35,7 @@ class HeatScale:
     def colour(self, legend: bool) -> Spec:
         """The Vega-Lite encoding."""
         scale = {"domain": [self.low, self.high], "scheme": HEAT, "clamp": True}
-        shown = {"gradientLength": 120} if legend else None
+        shown = {"gradientLength": 120, "format": "~g"} if legend else None
         return {
             "field": "value",
             "type": "quantitative",
