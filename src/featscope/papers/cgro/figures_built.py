@@ -66,7 +66,8 @@ def _worst_cases(rows: pl.DataFrame) -> Categories:
     worst = rows.group_by(c.D).agg(pl.col(key).min() for key, _, _ in shown).sort(c.D)
     groups = [Group(name, look, [[value] for value in worst[key]]) for key, look, name in shown]
     names = [f"D = {d}" for d in worst[c.D]]
-    height = Axis("share of points, or margin", zero=True)
+    top = 1.05 * max(float(worst[key].to_numpy().max()) for key, _, _ in shown)
+    height = Axis("share of points, or margin", limits=(0, max(top, 1.05)))
     return Categories("the worst over N and norms", names, height, groups, width=300)
 
 

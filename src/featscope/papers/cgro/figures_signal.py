@@ -27,7 +27,7 @@ from featscope.plots.palette import (
 )
 from featscope.plots.panels import Panel, Series
 from featscope.plots.picture import Picture
-from featscope.plots.series import OverSeeds, Rule, by_seed, points
+from featscope.plots.series import Curve, OverSeeds, Rule, by_seed, points
 from featscope.plots.sheet import side_by_side
 
 STEP = Axis("step", "log", floor=0.5)
@@ -50,11 +50,12 @@ def _known(run: Run, key: str) -> list[float]:
 
 def _stage_lines(run: Run) -> list[Rule]:
     """Where the stages end, medians over the seeds that reached them."""
+    # The T₁ are close to each other: one label for all, beside the first.
     marks = (
         (Stages.T0, "T₀"),
-        (Stages.T1_first, "first T₁"),
-        (Stages.T1_median, "median T₁"),
-        (Stages.T1_last, "last T₁"),
+        (Stages.T1_first, "T₁: first, median, last"),
+        (Stages.T1_median, ""),
+        (Stages.T1_last, ""),
     )
     times = [(name, _known(run, key)) for key, name in marks]
     return [Rule(max(float(np.median(known)), 1), name) for name, known in times if known]
@@ -93,7 +94,7 @@ def stages(run: Run) -> Picture:
 
 def _components(run: Run, marks: list[Rule]) -> Panel:
     c = Training
-    drawn = [
+    drawn: list[Series] = [
         _line(run, c.signal, ROBUST, "signal α³U"),
         _line(run, c.V_median, NON_ROBUST.dashed(0), "noise V_i: median"),
         _line(run, c.V_min, NON_ROBUST.dashed(1), "V_i: least"),
@@ -101,13 +102,15 @@ def _components(run: Run, marks: list[Rule]) -> Panel:
         _line(run, c.V_fresh_rms, REFERENCE, "V of fresh points, rms"),
     ]
     level = _known(run, Stages.plateau_predicted)
-    plateau = [Rule(float(np.median(level)), "plateau predicted", "y", THEORY)] if level else []
+    if level:
+        ends = [STEP.floor or 1.0, float(run.part("training")[c.step].to_numpy().max())]
+        drawn.append(Curve("plateau predicted", THEORY, ends, 2 * [float(np.median(level))], points=False))
     return Panel(
         "signal and memorised noise",
         STEP,
         Axis("components of y·f"),
         drawn,
-        [*marks, *plateau],
+        marks,
         width=WIDTH,
         height=HEIGHT,
     )

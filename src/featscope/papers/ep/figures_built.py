@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,7 +13,7 @@ from featscope.experiments.packing import Count, Illustration, Packing
 from featscope.experiments.run import Run
 from featscope.papers.ep.built import MEMORISING_KINDS, Memorising, RobustClassifier
 from featscope.papers.ep.manifold import TABLE_DELTA, TABLE_EPS, BehindChart, Manifold, TalkTable
-from featscope.plots.axes import Axis
+from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.built import INDICATORS
 from featscope.plots.grids import TextTable
 from featscope.plots.palette import (
@@ -79,7 +81,7 @@ def fstar(run: Run) -> Picture:
         Panel(
             "what is guaranteed",
             dimension,
-            Axis("share of the bound, or margin", zero=True),
+            Axis("share of the bound, or margin", limits=(0, 1.15)),
             drawn,
             [limit],
             width=300,
@@ -147,7 +149,7 @@ def _illustration(run: Run) -> Panel:
     return Panel(
         "illustration: what Adam trains",
         width,
-        Axis("robust training accuracy"),
+        replace(ACCURACY, title="robust training accuracy"),
         drawn,
         width=340,
         height=260,
@@ -177,13 +179,26 @@ def manifold(run: Run) -> Picture:
     )
 
 
+def _power(exponent: float) -> str:
+    """The nearest power of ten."""
+    return "10" + f"{exponent:.0f}".translate(str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"))
+
+
+def _count(value: float) -> str:
+    """A number of parameters, as it is or as a multiple of a power of ten."""
+    if value < 1e5:
+        return f"{value:.0f}"
+    exponent = math.floor(math.log10(value))
+    return f"{value / 10.0**exponent:.1f}·{_power(exponent)}"
+
+
 def _talk_table(run: Run) -> TextTable:
     t, spec = TalkTable, Manifold.of(run)
     cells = [
         [
             f"{row[t.dimension]:g}",
             f"{row[t.train_lower]:.0f} … {row[t.train_upper]:.0f}",
-            f"{row[t.general_lower]:.3g} … 1e{row[t.general_upper_log10]:.0f}",
+            f"{_count(row[t.general_lower])} … {_power(row[t.general_upper_log10])}",
         ]
         for row in run.part("table").to_dicts()
     ]
