@@ -16,7 +16,7 @@ from featscope.plots.palette import ATTACKED, CATEGORIES, CERTIFIED, CLEAN
 from featscope.plots.panels import Panel
 from featscope.plots.picture import Picture
 from featscope.plots.series import Curve, OverSeeds, Rule, by_seed, points
-from featscope.plots.sheet import side_by_side
+from featscope.plots.sheet import Shown, side_by_side
 
 PARAMETERS = Axis("parameters", "log")
 
@@ -24,9 +24,9 @@ PARAMETERS = Axis("parameters", "log")
 def cgro_counts(run: Run) -> Picture:
     """Parameters of f_S against N and D, and what it gives on the training balls and elsewhere."""
     c, rows = Classifier, run.part("cgro")
-    panels = [
-        _counts(rows, c.n, c.D, f"f_S, D = {rows[c.D].max()}", "training points N"),
-        _counts(rows, c.D, c.n, f"f_S, N = {rows[c.n].max()}", "dimension D"),
+    panels: list[Shown] = [
+        _counts(rows, c.n, c.D, f"f_S, D = {max(rows[c.D].to_list())}", "training points N"),
+        _counts(rows, c.D, c.n, f"f_S, N = {max(rows[c.n].to_list())}", "dimension D"),
         _worst_cases(rows),
         _accuracy(run.part("accuracy")),
     ]
@@ -78,7 +78,7 @@ def _accuracy(rows: pl.DataFrame) -> Panel:
         chosen = rows.filter(pl.col(c.kind) == kind).sort(c.share)
         closeness = (1 / (1 - chosen[c.share])).to_numpy()
         drawn.append(Curve(name, look, closeness, chosen[c.parameters].to_numpy()))
-    title = f"price of accuracy, D = {rows[c.D].max()}, N = {rows[c.n].max()}"
+    title = f"price of accuracy, D = {max(rows[c.D].to_list())}, N = {max(rows[c.n].to_list())}"
     return Panel(title, Axis("R/(R − 2δ)", "log"), PARAMETERS, drawn, width=300)
 
 

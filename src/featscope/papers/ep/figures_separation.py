@@ -14,7 +14,7 @@ from featscope.plots.palette import CATEGORIES, REFERENCE
 from featscope.plots.panels import Panel
 from featscope.plots.picture import Picture
 from featscope.plots.series import Curve
-from featscope.plots.sheet import side_by_side
+from featscope.plots.sheet import Shown, side_by_side
 
 SHARE = Axis("share of test images", limits=(-0.03, 1.03), ticks=(0, 0.25, 0.5, 0.75, 1))
 
@@ -30,7 +30,7 @@ def separation(run: Run) -> Picture:
         bounds.append(Curve(name, look, rows[Matching.eps].to_numpy(), rows[Matching.bound].to_numpy()))
     limit = Axis("robust accuracy on the subset, at most", limits=(0.45, 1.03))
     nearest = Axis("ℓ∞ distance to another label", limits=(0, 1.03))
-    panels = [
+    panels: list[Shown] = [
         _bars(run),
         Panel("nearest training image", nearest, SHARE, distances),
         Panel("bound on any classifier", Axis("ε (ℓ∞)"), limit, bounds),
