@@ -13,13 +13,13 @@ from types import ModuleType
 import polars as pl
 import pytest
 import torch
-from matplotlib.figure import Figure
 from torch import nn
 
 import featscope as fs
 from featscope.front import FinishedRun, Listing
+from featscope.plots.picture import Picture
 
-HEAVY = ("torch", "numpy", "polars", "pydantic", "matplotlib", "typer", "rich")
+HEAVY = ("torch", "numpy", "polars", "pydantic", "vl_convert", "typer", "rich")
 PUBLIC = sorted(set(fs.__all__) - {"__version__"})
 
 
@@ -104,7 +104,7 @@ def test_a_run_reads_with_types_and_shows_itself(folder: Path) -> None:
     assert run.settings.rates == (0.5, 1.0)
     assert run.settings.seeds == (4,)
     assert isinstance(run.rows, pl.DataFrame)
-    assert all(isinstance(figure, Figure) for figure in run.figures().values())
+    assert all(isinstance(figure, Picture) for figure in run.figures().values())
     first, *rest = repr(run).splitlines()
     assert first == f"run of signal-lemmas in {run.path}, {run.rows.height} rows"
     told = f"{run.summary['A.1']:.4g}"
@@ -288,3 +288,8 @@ def test_a_curve_needs_radii_in_order() -> None:
     for radii in ([], [0.2, 0.1]):
         with pytest.raises(fs.BadInput):
             fs.robustness_curve(linear(), x, y, radii=radii)
+
+
+def test_a_run_draws_its_figures(folder: Path) -> None:
+    figures = fs.run("patch-minima", profile="quick", out=folder, points=50, attacked=5).figures()
+    assert [(name, type(figure)) for name, figure in figures.items()] == [("minima", Picture)]

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import image_files as files
 import pytest
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from featscope.claims import ledger
@@ -38,6 +37,7 @@ from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images import datasets
 from featscope.images.catalogue import DATASETS, MNIST
 from featscope.papers import at
+from featscope.plots.picture import Picture
 
 TRIALS = int(os.environ.get("FEATSCOPE_FAULTS", "0"))
 #: the short form takes the cheap commands, two kills each; a killed training is also in test_image_training.py
@@ -83,13 +83,17 @@ def toy(spec: Spec, folder: Folder) -> dict[str, object]:
     return {"last": done.rows[-1]["value"]}
 
 
+def nothing(run: Run) -> Picture:
+    return Picture("nothing", "a point", "a point", {"data": {"values": [{}]}, "mark": "point"})
+
+
 TOY = Experiment("toy", "at", "a toy", Spec, toy, {})
 
 
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(experiments(), "toy", TOY)
-    monkeypatch.setitem(at.FIGURES, "toy", {"nothing": lambda run: Figure(figsize=(1, 1))})
+    monkeypatch.setitem(at.FIGURES, "toy", {"nothing": nothing})
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1.0)
 
 

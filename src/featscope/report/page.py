@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import os
 import shutil
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
-from matplotlib.figure import Figure
 
 from featscope.claims import book
 from featscope.core.frozen import json_form
@@ -27,17 +25,11 @@ from featscope.report.figures import figures
 PNG_END = b"IEND\xaeB`\x82"
 
 
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": None})
-    return buffer.getvalue()
-
-
 def draw(run: Run) -> list[Path]:
     """Draw the run's figures into its `figures` folder, which appears when it is complete, and write its
     `report.html`."""
     folder, spare = run.path / "figures", run.path / "figures.new"
-    pictures = {f"{name}.png": _png(figure) for name, figure in figures(run).items()}
+    pictures = {f"{name}.png": figure.png() for name, figure in figures(run).items()}
     with locked(run.path):
         shutil.rmtree(spare, ignore_errors=True)
         spare.mkdir()
