@@ -10,6 +10,7 @@ from featscope.papers.at import (
     claims_recursion,
     claims_scaling,
     claims_training,
+    comparisons,
     figures_image_attacks,
     figures_images,
     figures_patch,
@@ -23,6 +24,9 @@ from featscope.papers.at import (
     patch_scaling,
 )
 
+NAME = "AT"
+TITLE = "Adversarial Training Can Provably Improve Robustness"
+SOURCE = "Li and Li, arXiv 2410.08503"
 EXPERIMENTS = (
     *patch_fig3.EXPERIMENTS,
     *patch_minima.EXPERIMENTS,
@@ -43,3 +47,4 @@ CLAIMS = (
     *claims_feature_attacks.CLAIMS,
 )
 FIGURES = {**figures_patch.FIGURES, **figures_images.FIGURES, **figures_image_attacks.FIGURES}
+COMPARISONS = comparisons.COMPARISONS

@@ -7,12 +7,17 @@ from featscope.papers.ep import (
     built,
     claims_built,
     claims_separation,
+    comparisons,
     figures_built,
     figures_separation,
     image_separation,
     manifold,
 )
 
+NAME = "EP"
+TITLE = "Why Robust Generalization in Deep Learning is Difficult"
+SOURCE = "Li, Jin, Zhong, Hopcroft and Wang, arXiv 2205.13863, and the talk"
 EXPERIMENTS = (*built.EXPERIMENTS, *manifold.EXPERIMENTS, *image_separation.EXPERIMENTS)
 CLAIMS = (*claims_built.CLAIMS, *claims_separation.CLAIMS)
 FIGURES = {**figures_built.FIGURES, **figures_separation.FIGURES}
+COMPARISONS = comparisons.COMPARISONS

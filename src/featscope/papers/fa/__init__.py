@@ -15,6 +15,7 @@ from featscope.papers.fa import (
     clusters_properties,
     clusters_regimes,
     clusters_scaling,
+    comparisons,
     figures_clusters,
     figures_embeddings,
     figures_fine_labels,
@@ -22,6 +23,9 @@ from featscope.papers.fa import (
     image_fine_labels,
 )
 
+NAME = "FA"
+TITLE = "Feature Averaging"
+SOURCE = "Li, Pan, Lyu and Li, arXiv 2410.10322"
 EXPERIMENTS = (
     *clusters_figures.EXPERIMENTS,
     *clusters_ablations.EXPERIMENTS,
@@ -41,3 +45,4 @@ CLAIMS = (
     *claims_fine_labels.CLAIMS,
 )
 FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
+COMPARISONS = comparisons.COMPARISONS

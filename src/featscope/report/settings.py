@@ -1,0 +1,87 @@
+"""What a run was told: the profile it comes from, what differs from it, and the command that makes it
+again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from featscope.core.frozen import plain
+from featscope.experiments.registry import experiments
+from featscope.experiments.run import Run
+from featscope.experiments.spec import PROFILES, resolve
+
+#: profiles in the order in which a run is compared with them; `cpu` is the usual one
+LIKELY = ("cpu", *(name for name in PROFILES if name != "cpu"))
+#: changes that a title has room for
+IN_TITLE = 4
+
+
+def flat(body: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings with dots between the levels."""
+    found: dict[str, Any] = {}
+    for key, value in body.items():
+        found.update(flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value})
+    return found
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    """The settings as they were written, so that a run of an older form is shown, too."""
+    return flat(run.identity["spec"])
+
+
+@dataclass(frozen=True)
+class Told:
+    """A run's settings as a profile and changes of it."""
+
+    experiment: str
+    profile: str
+    changes: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """The changes, as short as a title needs them."""
+        named = [f"{key} = {_short(value)}" for key, value in self.changes.items()]
+        more = f" and {len(named) - IN_TITLE} more" if len(named) > IN_TITLE else ""
+        return ", ".join(named[:IN_TITLE]) + more
+
+    @property
+    def command(self) -> str:
+        """The command that makes the run again."""
+        parts = ["featscope", "run", self.experiment, "--profile", self.profile]
+        for key, value in self.changes.items():
+            if key == "seeds" and value == list(range(len(value))):
+                parts += ["--seeds", str(len(value))]
+            else:
+                written = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+                parts += ["--set", f"{key}={written}"]
+        return shlex.join(parts)
+
+
+def _short(value: Any) -> str:
+    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return written if len(written) <= 32 else written[:31] + "…"
+
+
+@cache
+def _usual(experiment: str, profile: str) -> dict[str, Any]:
+    return flat(plain(resolve(experiments()[experiment], profile)))
+
+
+def told(run: Run) -> Told:
+    """The profile that a run is nearest to, and what it changes of it."""
+    if run.experiment not in experiments():
+        return Told(run.experiment, "cpu", {})
+    mine = settings_of(run)
+    candidates = [
+        Told(run.experiment, profile, _changes(mine, _usual(run.experiment, profile))) for profile in LIKELY
+    ]
+    return min(candidates, key=lambda candidate: len(candidate.changes))
+
+
+def _changes(mine: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in mine.items() if key not in usual or usual[key] != value}
