@@ -283,7 +283,6 @@ def noise(run: Run) -> Figure:
 
 
 FIGURES: dict[str, dict[str, Callable[[Run], Any]]] = {
-    "patch-fig3": {"figure-3": figure_3, "inside": inside, "radii": radii},
     "patch-minima": {"minima": minima},
     "patch-scaling": {"scaling": scaling},
     "patch-recursion": {"recursion": recursion},

@@ -19,5 +19,5 @@ TITLE = "Why Robust Generalization in Deep Learning is Difficult"
 SOURCE = "Li, Jin, Zhong, Hopcroft and Wang, arXiv 2205.13863, and the talk"
 EXPERIMENTS = (*built.EXPERIMENTS, *manifold.EXPERIMENTS, *image_separation.EXPERIMENTS)
 CLAIMS = (*claims_built.CLAIMS, *claims_separation.CLAIMS)
-FIGURES = {**figures_built.FIGURES, **figures_separation.FIGURES}
 COMPARISONS = comparisons.COMPARISONS
+FIGURES = {**figures_built.FIGURES, **figures_separation.FIGURES}

@@ -44,5 +44,5 @@ CLAIMS = (
     *claims_embeddings.CLAIMS,
     *claims_fine_labels.CLAIMS,
 )
-FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
 COMPARISONS = comparisons.COMPARISONS
+FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
