@@ -18,6 +18,7 @@ from featscope.cli import data
 from featscope.cli.bench import bench
 from featscope.cli.check import check
 from featscope.cli.console import out
+from featscope.cli.figures import figures
 from featscope.cli.listing import list_
 from featscope.cli.report import report
 from featscope.cli.run import run
@@ -35,6 +36,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "run": run,
     "check": check,
     "report": report,
+    "figures": figures,
     "bench": bench,
 }
 for name, verb in VERBS.items():

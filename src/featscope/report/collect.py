@@ -4,6 +4,7 @@ cannot be read is named."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from featscope.core.errors import BadInput, FeatscopeError, require
@@ -12,7 +13,7 @@ from featscope.experiments.run import Run, find_runs
 from featscope.report.entries import Ledger, read_ledger
 from featscope.report.page import Content, draw
 from featscope.report.sections import Links, Section, Trouble, in_order, listed, section
-from featscope.report.settings import told
+from featscope.report.settings import distinguished, told
 
 #: bytes of pictures that a page may hold; runs that do not fit are listed without figures
 PICTURES = 6_000_000
@@ -97,4 +98,6 @@ def _within_budget(runs: Sequence[Run], ledger: Ledger) -> tuple[list[Section], 
         made[run.path], wrong = _in_full(run, links)
         troubles += wrong
         room -= sum(figure.weight for figure in made[run.path].figures)
-    return [made[run.path] for run in ordered], troubles
+    sections = [made[run.path] for run in ordered]
+    titles = distinguished([one.told for one in sections])
+    return [replace(one, told=title) for one, title in zip(sections, titles, strict=True)], troubles

@@ -111,6 +111,8 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+#: what a line says in words
+SAID = ("id", "paper", "reference", "statement", "reading", "reads", "verdict", "kind", "direction")
 #: evidence that the page shows elsewhere than among the evidence
 SHOWN_ELSEWHERE = ("runs", "unmet", "interval", "would_be")
 
@@ -118,11 +120,23 @@ SHOWN_ELSEWHERE = ("runs", "unmet", "interval", "would_be")
 def entry(line: Mapping[str, Any], anchor: str) -> Entry:
     """A ledger line of any form as the page needs it."""
     evidence = _mapping(line.get("evidence"))
-    reference = str(line.get("reference", ""))
+    said = {key: str(line.get(key) or "") for key in SAID}
+    numbers = _numbers(line, evidence)
     return Entry(
         anchor=anchor,
-        kind=str(line.get("kind") or kind_of(reference)),
-        direction=str(line.get("direction") or ""),
+        id=said["id"],
+        paper=said["paper"],
+        reference=said["reference"],
+        statement=said["statement"],
+        reading=said["reading"],
+        reads=said["reads"],
+        verdict=said["verdict"],
+        kind=said["kind"] or kind_of(said["reference"]),
+        value=numbers["value"],
+        bound=numbers["bound"],
+        low=numbers["low"],
+        high=numbers["high"],
+        direction=said["direction"],
         would_be=line.get("would_be") or evidence.get("would_be"),
         hypotheses=_texts(line.get("hypotheses")),
         unmet=_texts(line.get("unmet")) or _texts(evidence.get("unmet")),
@@ -130,9 +144,6 @@ def entry(line: Mapping[str, Any], anchor: str) -> Entry:
         evidence={key: value for key, value in evidence.items() if key not in SHOWN_ELSEWHERE},
         runs={str(label): str(name) for label, name in _mapping(evidence.get("runs")).items()},
         history=line.get("rules_history"),
-        reference=reference,
-        **{key: str(line.get(key, "")) for key in ("id", "paper", "statement", "reading", "reads", "verdict")},
-        **_numbers(line, evidence),
     )
 
 

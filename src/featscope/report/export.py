@@ -42,7 +42,9 @@ def _readable(folders: Sequence[Path], tell: Callable[[str], None]) -> list[Run]
             kept.append(run)
     if not kept:
         raise BadInput(
-            "no run whose figures can be drawn", ", ".join(map(str, folders)), "run `featscope run NAME` first"
+            "no run whose figures can be drawn",
+            ", ".join(map(str, folders)),
+            "run `featscope run NAME` first",
         )
     return kept
 
@@ -61,11 +63,12 @@ def export(
         not target.exists() or target.is_dir(), "not a folder", str(target), "name a folder for the figures"
     )
     runs = _readable(folders, tell)
+    begins = _names(runs)
     wanted = [
-        (run, f"{begin}-{name}.{form}", draw)
-        for run, begin in ((run, _names(runs)[run.path]) for run in runs)
+        (run, f"{begins[run.path]}-{name}.{form}", draw)
+        for run in runs
         for name, draw in drawings(run.experiment).items()
-        if word is None or word in f"{begin}-{name}"
+        if word is None or word in f"{begins[run.path]}-{name}"
     ]
     require(bool(wanted), "no figure has this word in its name", f"--only {word}", "leave it out to see all")
     target.mkdir(parents=True, exist_ok=True)

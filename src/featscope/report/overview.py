@@ -14,12 +14,13 @@ from featscope.report.values import number
 
 @dataclass(frozen=True)
 class Meaning:
-    """A verdict for the eye and the ear: a sign, a word, a verb for sentences, and what it means."""
+    """A verdict for the eye and the ear: a sign, a word, verbs for sentences, and what it means."""
 
     verdict: str
     sign: str
     word: str
     verb: str
+    plural: str
     text: str
 
 
@@ -32,6 +33,7 @@ MEANINGS = {
             "✓",
             "holds",
             "holds",
+            "hold",
             "The number that the statement speaks of is on its side of the bound, with its interval.",
         ),
         Meaning(
@@ -39,6 +41,7 @@ MEANINGS = {
             "✗",
             "fails",
             "fails",
+            "fail",
             "It is on the other side, with its interval; the statement is contradicted at this setting.",
         ),
         Meaning(
@@ -46,6 +49,7 @@ MEANINGS = {
             "?",
             "inconclusive",
             "is undecided",
+            "inconclusive",
             "The interval has the bound inside it: more seeds or more examples would decide.",
         ),
         Meaning(
@@ -53,6 +57,7 @@ MEANINGS = {
             "⊘",
             "out of scope",
             "is read outside its hypotheses",
+            "out of scope",
             "A hypothesis of the statement is not met here; which, and the verdict it would get, is said "
             "beside it.",
         ),
@@ -61,6 +66,7 @@ MEANINGS = {
             "∅",
             "vacuous",
             "says nothing",
+            "vacuous",
             "The statement's own constants leave it empty at this setting: no run could contradict it.",
         ),
     )
@@ -146,9 +152,7 @@ def statements(entries: Iterable[Entry]) -> tuple[Statement, ...]:
     for entry in entries:
         by_id.setdefault(entry.id, []).append(entry)
     return tuple(
-        Statement(
-            name, e[0].paper, e[0].kind, e[0].short_reference, e[0].statement, tuple(e)
-        )
+        Statement(name, e[0].paper, e[0].kind, e[0].short_reference, e[0].statement, tuple(e))
         for name, e in by_id.items()
     )
 
@@ -187,7 +191,7 @@ def headlines(entries: Sequence[Entry]) -> tuple[Statement, ...]:
 def count_sentence(tally: Tally, known: int) -> str:
     """ "33 statements in 95 readings: 31 hold, …" in words."""
     told = [
-        f"{n} {meaning.word}"
+        f"{n} {meaning.word if n == 1 else meaning.plural}"
         for n, meaning in zip(tally.counts, MEANINGS.values(), strict=True)
         if n
     ]

@@ -19,6 +19,7 @@ from featscope.core.locks import locked
 from featscope.experiments.run import Run
 from featscope.plots.palette import DARK, LIGHT
 from featscope.report import overview, values
+from featscope.report.bundle import bundle
 from featscope.report.drawing import draw_figures, figures_mark, page_mark
 from featscope.report.entries import Ledger
 from featscope.report.sections import Links, Section, Trouble, machines, papers, section
@@ -41,14 +42,6 @@ def in_script(value: Any) -> Markup:
     """JSON that may stand in a script element: no `<` can end it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c"))
-
-
-@cache
-def _bundle() -> Markup:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
-    import vl_convert
-
-    return Markup(vl_convert.javascript_bundle().replace("</script", "<\\/script"))
 
 
 def _date(seconds: float | None) -> str:
@@ -103,28 +96,32 @@ def render(content: Content, mark: str = "") -> str:
     entries, sections = content.ledger.entries, list(content.sections)
     shown = papers(entries, sections)
     detailed = [one for one in sections if one.detailed]
-    return _environment().get_template("page.html.j2").render(
-        title=content.title,
-        subtitle=_subtitle(content),
-        mark=mark,
-        meanings=overview.MEANINGS,
-        ledger=entries,
-        papers=shown,
-        names={paper.key: paper.name for paper in shown},
-        sections=detailed,
-        of_run={one.run.path.name: one for one in sections},
-        listed=sections[:MOST_LISTED],
-        unlisted=max(len(sections) - MOST_LISTED, 0),
-        without_figures=len(sections) - len(detailed),
-        troubles=content.troubles,
-        by_paper=overview.by_paper(entries),
-        by_kind=overview.by_kind(entries),
-        headlines=overview.headlines(entries),
-        counted=_counted(shown),
-        provenance=_provenance(content, [one.run for one in sections]),
-        has_figures=any(one.figures for one in detailed),
-        themes={"light": LIGHT, "dark": DARK},
-        bundle=_bundle() if any(one.figures for one in detailed) else "",
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            title=content.title,
+            subtitle=_subtitle(content),
+            mark=mark,
+            meanings=overview.MEANINGS,
+            ledger=entries,
+            papers=shown,
+            names={paper.key: paper.name for paper in shown},
+            sections=detailed,
+            of_run={one.run.path.name: one for one in sections},
+            listed=sections[:MOST_LISTED],
+            unlisted=max(len(sections) - MOST_LISTED, 0),
+            without_figures=len(sections) - len(detailed),
+            troubles=content.troubles,
+            by_paper=overview.by_paper(entries),
+            by_kind=overview.by_kind(entries),
+            headlines=overview.headlines(entries),
+            counted=_counted(shown),
+            provenance=_provenance(content, [one.run for one in sections]),
+            has_figures=any(one.figures for one in detailed),
+            themes={"light": LIGHT, "dark": DARK},
+            bundle=Markup(bundle()) if any(one.figures for one in detailed) else "",
+        )
     )
 
 

@@ -187,9 +187,7 @@ def in_order(runs: Sequence[Run]) -> list[Run]:
     """Runs in the order of the papers and experiments; of one experiment, the usual settings first."""
     place = {name: i for i, name in enumerate(experiments())}
     changes = {run.path: len(told(run).changes) for run in runs}
-    return sorted(
-        runs, key=lambda r: (place.get(r.experiment, len(place)), changes[r.path], r.path.name)
-    )
+    return sorted(runs, key=lambda r: (place.get(r.experiment, len(place)), changes[r.path], r.path.name))
 
 
 def paper_of(experiment: str) -> str:

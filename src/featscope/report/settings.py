@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -50,6 +51,12 @@ class Told:
         return ", ".join(named[:IN_TITLE]) + more
 
     @property
+    def brief(self) -> str:
+        """The first of them with the last part of its key, for a list."""
+        first = [f"{key.rpartition('.')[2]} = {_short(value)}" for key, value in self.changes.items()][:1]
+        return "".join(first) + (" …" if len(self.changes) > 1 else "")
+
+    @property
     def command(self) -> str:
         """The command that makes the run again."""
         parts = ["featscope", "run", self.experiment, "--profile", self.profile]
@@ -85,3 +92,21 @@ def told(run: Run) -> Told:
 
 def _changes(mine: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in mine.items() if key not in usual or usual[key] != value}
+
+
+def distinguished(variants: Sequence[Told]) -> list[Told]:
+    """The same, with what tells a run from others of its experiment in front."""
+    shared = Counter(_key(one.experiment, *change) for one in variants for change in one.changes.items())
+    return [
+        replace(
+            one,
+            changes=dict(
+                sorted(one.changes.items(), key=lambda change: shared[_key(one.experiment, *change)])
+            ),
+        )
+        for one in variants
+    ]
+
+
+def _key(experiment: str, key: str, value: Any) -> tuple[str, str, str]:
+    return experiment, key, json.dumps(value)

@@ -45,15 +45,22 @@
     return { ...spec, config };
   };
 
+  // The drawing is one image with its text; the switches beside it stay what they are.
+  const named = (place, text) => {
+    for (const name of ["role", "aria-label", "aria-roledescription"]) place.removeAttribute(name);
+    const drawing = place.querySelector("svg");
+    drawing.setAttribute("role", "img");
+    drawing.setAttribute("aria-label", text);
+  };
+
   const shown = new Map();
   const show = async box => {
     const still = box.querySelector("img");
     const place = document.createElement("div");
     place.className = "vega";
-    place.setAttribute("role", "img");
-    place.setAttribute("aria-label", box.dataset.alt);
     const spec = fitted(box, parsed(box.dataset.spec));
-    const made = await vega()(place, spec, { actions: false, renderer: "svg", tooltip: { theme: document.documentElement.dataset.theme } });
+    const made = await vega()(place, spec, { mode: "vega-lite", actions: false, renderer: "svg", tooltip: { theme: document.documentElement.dataset.theme } });
+    named(place, box.dataset.alt);
     shown.get(box)?.finalize();
     box.querySelector(".vega")?.remove();
     box.append(place);
