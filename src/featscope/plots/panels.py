@@ -1,11 +1,12 @@
-"""Panels with axes, and pictures of several panels: the only place that writes Vega-Lite."""
+"""Panels over two measured axes, and how they are written in Vega-Lite."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,9 +16,6 @@ from featscope.plots.series import Band, Bracket, Curve, OverSeeds, Rule, number
 Spec = dict[str, Any]
 Series = OverSeeds | Band | Bracket | Curve
 
-#: rows that the lines of one picture may have together
-MOST_ROWS = 3600
-FEWEST_POINTS = 16
 WIDTH, HEIGHT = 260, 200
 EVERY_SEED_SWITCH = "every_seed"
 #: a line in a legend, long enough to show its dash
@@ -69,24 +67,6 @@ class Axis:
 ACCURACY = Axis("accuracy", limits=(-0.03, 1.03), ticks=(0, 0.25, 0.5, 0.75, 1))
 
 
-class Shown(Protocol):
-    """Anything that fills a place of a picture."""
-
-    @property
-    def lines(self) -> int:
-        """How many lines share the picture's rows."""
-        ...
-
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
-        """The Vega-Lite of the panel at a place; the legend of another panel may rule it."""
-        ...
-
-    @property
-    def has_legend(self) -> bool:
-        """Whether the panel brings a legend of its own."""
-        ...
-
-
 @dataclass(frozen=True)
 class Panel:
     """Series over two axes. Names in the legend, clicked, are shown alone; shift and click adds; a double click
@@ -116,17 +96,38 @@ class Panel:
 
     def spec(self, place: int, legend_of: int, most: int) -> Spec:
         """The Vega-Lite of the panel."""
-        writer = _Writer(self, f"shown_{legend_of}", most)
+        writer = _Writer(self, legend_of, most)
         layers = [layer for one in self.series for layer in one.layers(writer.of(one))]
         if layers:
             unit = layers[0].get("layer", layers)[0]
-            unit["params"] = [*([_pick(place)] if self.has_legend else []), _zoom(place)]
+            unit["params"] = [*([picked(place)] if self.has_legend else []), _zoom(place)]
         layers += writer.rules()
         return {"title": self.title, "width": self.width, "height": self.height, "layer": layers}
 
 
-def _pick(place: int) -> Spec:
+def picked(place: int) -> Spec:
+    """The parameter that holds which names of a panel's legend were clicked."""
     return {"name": f"shown_{place}", "select": {"type": "point", "fields": ["series"]}, "bind": "legend"}
+
+
+def legend_for(names: Sequence[str], width: int) -> Spec:
+    """A legend below its panel, in as many columns as fit."""
+    columns = max(1, int(width // (7 * max(map(len, names)) + 40)))
+    return {
+        "orient": "bottom",
+        "columns": columns,
+        "symbolStrokeWidth": 2,
+        "symbolSize": 90,
+        "offset": 6,
+        "labelOffset": 9,
+    }
+
+
+def switch_for(legend_of: int, strength: float, seeds: bool = False) -> Spec:
+    """Opacity: nothing of a name that is switched off in a panel's legend, nor of seeds if they are."""
+    shown: Spec = {"param": f"shown_{legend_of}"}
+    test = {"and": [shown, EVERY_SEED_SWITCH]} if seeds else shown
+    return {"condition": {"test": test, "value": strength}, "value": 0}
 
 
 def _zoom(place: int) -> Spec:
@@ -144,7 +145,7 @@ class _Writer:
     """Turns the series of one panel into layers."""
 
     panel: Panel
-    switch: str
+    legend_of: int
     most: int
     one: Series | None = None
     looks: dict[str, Look] = field(init=False)
@@ -172,7 +173,7 @@ class _Writer:
 
     def __call__(self, mark: Mapping[str, Any], rows: list[dict[str, Any]], **options: Any) -> Spec:
         assert self.one is not None
-        transform: list[Spec] = [{"calculate": _quoted(self.one.name), "as": "series"}]
+        transform: list[Spec] = [{"calculate": quoted(self.one.name), "as": "series"}]
         fields = {"x": "x", "y": "y"} | ({"y2": "high"} if options.get("area") else {})
         for channel, name in dict(fields).items():
             floor = self.floors[channel[0]]
@@ -230,22 +231,12 @@ class _Writer:
     def _legend(self) -> Spec | None:
         if not self.panel.has_legend:
             return None
-        longest = max(len(name) for name in self.looks)
-        columns = max(1, int(self.panel.width // (7 * longest + 40)))
         strokes = {"symbolType": STROKE} if not any(_has_points(one) for one in self.panel.series) else {}
-        return {
-            "orient": "bottom",
-            "columns": columns,
-            "symbolStrokeWidth": 2,
-            "symbolSize": 90,
-            "offset": 6,
-        } | strokes
+        return legend_for(list(self.looks), self.panel.width) | strokes
 
     def _opacity(self, options: Mapping[str, Any]) -> Spec:
         strength = 0.16 if options.get("area") else 0.32 if options.get("seeds") else 1
-        picked: Spec = {"param": self.switch}
-        test = {"and": [picked, EVERY_SEED_SWITCH]} if options.get("seeds") else picked
-        return {"condition": {"test": test, "value": strength}, "value": 0}
+        return switch_for(self.legend_of, strength, seeds=bool(options.get("seeds")))
 
     def _tooltip(self, options: Mapping[str, Any]) -> list[Spec]:
         tips: list[Spec] = [{"field": "series", "type": "nominal", "title": "series"}]
@@ -294,34 +285,12 @@ def short_number(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+def quoted(text: str) -> str:
+    """A text as Vega's expressions write it; one of several lines as the list of them."""
+    return json.dumps(text.split("\n") if "\n" in text else text, ensure_ascii=False)
 
 
 def _has_points(one: Series) -> bool:
     if isinstance(one, Curve):
         return one.has_points
     return not isinstance(one, Bracket) and len(one.x) <= 25
-
-
-def side_by_side(panels: Sequence[Shown], columns: int | None = None) -> Spec:
-    """The spec of a picture: panels in reading order, ``columns`` in a row (all, if not given).
-
-    Each has scales of its own. A page may write another number of ``columns`` into the spec to fit its width.
-    """
-    most = max(FEWEST_POINTS, MOST_ROWS // max(1, sum(panel.lines for panel in panels)))
-    specs, legend_of = [], 0
-    for place, panel in enumerate(panels):
-        legend_of = place if panel.has_legend else legend_of
-        specs.append(panel.spec(place, legend_of, most))
-    switch = {"name": EVERY_SEED_SWITCH, "value": True, "bind": {"input": "checkbox", "name": "every seed "}}
-    seeds = any("detail" in layer.get("encoding", {}) for spec in specs for layer in spec.get("layer", ()))
-    independent = dict.fromkeys(("color", "shape", "strokeDash", "x", "y"), "independent")
-    return {
-        **({"params": [switch]} if seeds else {}),
-        "concat": specs,
-        "columns": columns or len(panels),
-        "spacing": 28,
-        "resolve": {"scale": independent},
-    }

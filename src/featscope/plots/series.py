@@ -42,13 +42,10 @@ class Layer(Protocol):
         ...
 
 
-def numbers(values: ArrayLike) -> Values:
+def numbers(values: Any) -> Values:
     """Floats, with NaN for what is missing or not finite."""
-    found = np.array(
-        [np.nan if value is None else value for value in np.ravel(np.asarray(values, dtype=object))], float
-    )
-    found[~np.isfinite(found)] = np.nan
-    return found.reshape(np.shape(values))
+    found = np.asarray(values, dtype=np.float64)
+    return np.where(np.isfinite(found), found, np.nan)
 
 
 def short(value: float) -> float | int | None:

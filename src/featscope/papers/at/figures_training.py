@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import polars as pl
 
+from featscope.core.columns import Column
 from featscope.core.store import labelled
 from featscope.experiments.run import Run
-from featscope.papers.at.fig3_columns import DYNAMICS, Dynamics
+from featscope.papers.at.fig3_columns import DYNAMICS, RADII, ROBUST_OVER, Dynamics, Radii
 from featscope.papers.at.fig3_summary import mean_switch, phase_switch
 from featscope.papers.at.patch_fig3 import PatchFig3
-from featscope.plots.palette import ATTACKED, CLEAN, NON_ROBUST, ROBUST
-from featscope.plots.panels import ACCURACY, Axis, Panel, side_by_side
+from featscope.plots.palette import (
+    ATTACKED,
+    CATEGORIES,
+    CERTIFIED,
+    CLEAN,
+    NON_ROBUST,
+    REFERENCE,
+    ROBUST,
+    Look,
+)
+from featscope.plots.panels import ACCURACY, Axis, Panel
 from featscope.plots.picture import Picture
-from featscope.plots.series import OverSeeds, Rule, by_seed
+from featscope.plots.series import Bracket, OverSeeds, Rule, by_seed, median_over_seeds
+from featscope.plots.sheet import side_by_side
 
 EPOCH = Axis("epoch")
+RADIUS = Axis("radius ε (ℓ∞)", "log")
+ROBUST_ACCURACY = replace(ACCURACY, title="robust test accuracy")
 
 
 def _subscript(number: int) -> str:
@@ -48,12 +62,7 @@ def _curves(rows: pl.DataFrame, title: str) -> Panel:
         (Dynamics.robust_feature_span, ATTACKED.variant(1), "test, feature span (PGD)"),
         (Dynamics.robust_full_ball, ATTACKED.variant(2), "test, full ball (PGD)"),
     ]
-    shown = [
-        OverSeeds(name, look, *by_seed(rows, column, Dynamics.step))
-        for column, look, name in lines
-        if column in rows.columns
-    ]
-    return Panel(title, EPOCH, ACCURACY, shown)
+    return Panel(title, EPOCH, ACCURACY, _lines(rows, lines))
 
 
 def _healthy(run: Run, arm: str) -> pl.DataFrame:
@@ -89,4 +98,97 @@ def figure_3(run: Run) -> Picture:
     )
 
 
-FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {"patch-fig3": {"figure-3": figure_3}}
+def radii(run: Run) -> Picture:
+    """Robust accuracy against the radius as a bracket, for both threats."""
+    panels = [
+        _bracket(run.part(RADII, arm=arm), threat, f"{arm} training, {threat.replace('-', ' ')}")
+        for arm in PatchFig3.of(run).arms
+        for threat in ROBUST_OVER
+    ]
+    return Picture(
+        title="Robust accuracy of the final networks over the radius",
+        caption=(
+            "Exact robust accuracy lies within the shaded bracket: no attack of ours leaves more than the upper line, and "
+            "what the lower line counts is certified. The features' span is what a perturbation may change in the left "
+            "column, the whole ball in the right one. Thin lines are seeds, thick ones their median."
+        ),
+        alt=(
+            "Line charts for each training and threat: robust test accuracy against the radius ε on a logarithmic axis, "
+            "attacked from above and certified from below."
+        ),
+        spec=side_by_side(panels, columns=2),
+        claims=("AT-T4.3", "AT-T4.4"),
+    )
+
+
+def _bracket(rows: pl.DataFrame, threat: str, title: str) -> Panel:
+    if not rows.is_empty():  # else every seed of the arm diverged
+        rows = rows.filter((pl.col(Radii.threat) == threat) & (pl.col(Radii.points) == "test"))
+    if rows.is_empty():
+        return Panel(f"{title}: every seed diverged", RADIUS, ROBUST_ACCURACY, [])
+    eps, upper = by_seed(rows, Radii.upper, Radii.eps)
+    _, lower = by_seed(rows, Radii.lower, Radii.eps)
+    between = Bracket("undecided", REFERENCE, eps, median_over_seeds(lower), median_over_seeds(upper))
+    lines = [
+        OverSeeds("attacked, at most", ATTACKED, eps, upper),
+        OverSeeds("certified, at least", CERTIFIED, eps, lower),
+    ]
+    return Panel(title, RADIUS, ROBUST_ACCURACY, [*lines, between])
+
+
+def inside(run: Run) -> Picture:
+    """What the correlations do not show: off-diagonal terms, the part orthogonal to all features, noise,
+    feature learning accuracy."""
+    panels = [panel for arm in PatchFig3.of(run).arms for panel in _inside(run.part(DYNAMICS, arm=arm), arm)]
+    return Picture(
+        title="What else the network learns",
+        caption=(
+            "Off-diagonal correlations are those of a class's neurons with other classes' features, robust (C) and "
+            "non-robust (D). The middle panel is the part of a neuron that no feature spans. Feature learning accuracy is "
+            "measured on data in which only robust (D_R) or only non-robust (D_NR) features are left."
+        ),
+        alt=(
+            "Line charts over epochs, for each training: off-diagonal and noise correlations; ℓ1 and ℓ2 norms orthogonal to "
+            "the features; accuracy on robust and on non-robust features alone."
+        ),
+        spec=side_by_side(panels, columns=3),
+        claims=("AT-T4.3", "AT-T4.4", "AT-LE.2", "AT-LE.3"),
+    )
+
+
+def _inside(rows: pl.DataFrame, arm: str) -> list[Panel]:
+    off = (
+        (Dynamics.C, ROBUST, "largest C"),
+        (Dynamics.D, NON_ROBUST, "largest D"),
+        (Dynamics.noise_max, REFERENCE, "largest |⟨w, ξ⟩|"),
+    )
+    norms = ((Dynamics.rest_l1, CATEGORIES[0], "ℓ1 norm"), (Dynamics.rest_l2, CATEGORIES[1], "ℓ2 norm"))
+    features = (
+        (Dynamics.feature_robust, ROBUST, "on D_R"),
+        (Dynamics.feature_non_robust, NON_ROBUST, "on D_NR"),
+    )
+    return [
+        Panel(f"{arm}: off-diagonal and noise", EPOCH, Axis("correlation"), _lines(rows, off)),
+        Panel(
+            f"{arm}: orthogonal to features", EPOCH, Axis("largest norm over neurons"), _lines(rows, norms)
+        ),
+        Panel(f"{arm}: feature learning", EPOCH, ACCURACY, _lines(rows, features)),
+    ]
+
+
+def _lines(rows: pl.DataFrame, columns: Iterable[tuple[Column, Look, str]]) -> list[OverSeeds]:
+    """A line for each column that is there; of a list its largest entry."""
+    shown = [(column, look, name) for column, look, name in columns if column in rows.columns]
+    return [
+        OverSeeds(name, look, *by_seed(rows, _largest(rows, column), Dynamics.step))
+        for column, look, name in shown
+    ]
+
+
+def _largest(rows: pl.DataFrame, column: Column) -> pl.Expr:
+    return pl.col(column).list.max() if isinstance(rows.schema[column], pl.List) else pl.col(column)
+
+
+FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
+    "patch-fig3": {"figure-3": figure_3, "inside": inside, "radii": radii},
+}
