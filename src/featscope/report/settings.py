@@ -15,6 +15,7 @@ from featscope.core.frozen import plain
 from featscope.experiments.registry import experiments
 from featscope.experiments.run import Run
 from featscope.experiments.spec import PROFILES, resolve
+from featscope.report.values import number
 
 #: profiles in the order in which a run is compared with them; `cpu` is the usual one
 LIKELY = ("cpu", *(name for name in PROFILES if name != "cpu"))
@@ -70,6 +71,8 @@ class Told:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return number(value)
     written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return written if len(written) <= 32 else written[:31] + "…"
 

@@ -48,7 +48,7 @@
   // The drawing is one image with its text; the switches beside it stay what they are.
   const named = (place, text) => {
     for (const name of ["role", "aria-label", "aria-roledescription"]) place.removeAttribute(name);
-    const drawing = place.querySelector("svg");
+    const drawing = place.querySelector("canvas");
     drawing.setAttribute("role", "img");
     drawing.setAttribute("aria-label", text);
   };
@@ -59,7 +59,7 @@
     const place = document.createElement("div");
     place.className = "vega";
     const spec = fitted(box, parsed(box.dataset.spec));
-    const made = await vega()(place, spec, { mode: "vega-lite", actions: false, renderer: "svg", tooltip: { theme: document.documentElement.dataset.theme } });
+    const made = await vega()(place, spec, { mode: "vega-lite", actions: false, renderer: "canvas", tooltip: { theme: document.documentElement.dataset.theme } });
     named(place, box.dataset.alt);
     shown.get(box)?.finalize();
     box.querySelector(".vega")?.remove();
