@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image
 
+from featscope.plots.axes import Axis
 from featscope.plots.palette import HEAT, REFERENCE, Look
-from featscope.plots.panels import HEIGHT, WIDTH, Axis, Spec, legend_for, picked, quoted, switch_for
+from featscope.plots.panels import HEIGHT, WIDTH, Spec, legend_for, picked, quoted, switch_for
 from featscope.plots.series import Values, median_over_seeds, numbers, short
 
 #: a heat map of more cells than this a side is to be averaged over ``blocks`` first
@@ -220,7 +221,7 @@ class Categories:
         encoding: Spec = {
             "x": _labelled("place", self.categories, self.x),
             "xOffset": {"field": "series", "type": "nominal", "sort": names, "scale": {"paddingOuter": 0.1}},
-            "y": self.y.encoding("y", "y", None),
+            "y": self.y.encoding("y", "y"),
             "opacity": switch_for(legend_of, strength),
             "tooltip": [
                 {"field": "category", "type": "nominal", "title": self.x or "category"},

@@ -3,68 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from featscope.plots.axes import Axis
 from featscope.plots.palette import Look
-from featscope.plots.series import Band, Bracket, Curve, OverSeeds, Rule, numbers
+from featscope.plots.series import Band, Bracket, Curve, OverSeeds, Rule, Values
 
 Spec = dict[str, Any]
 Series = OverSeeds | Band | Bracket | Curve
 
 WIDTH, HEIGHT = 260, 200
 EVERY_SEED_SWITCH = "every_seed"
-#: a line in a legend, long enough to show its dash
-STROKE = "M-1.8,0L1.8,0"
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What an axis measures, with its unit, and how.
-
-    ``kind`` is linear, log or symlog (linear below ``constant``). Zeros and negative values on a log axis are drawn at
-    its ``floor`` (a decade below the least positive value if not given), and the title says so. ``limits`` fixes the
-    ends, ``ticks`` where labels stand, ``shared`` nothing: every panel has its own scales.
-    """
-
-    title: str | None
-    kind: Literal["linear", "log", "symlog"] = "linear"
-    limits: tuple[float, float] | None = None
-    ticks: Sequence[float] | None = None
-    floor: float | None = None
-    constant: float = 1.0
-    zero: bool = False
-
-    def floor_for(self, values: np.ndarray) -> float | None:
-        """Where values that a log axis cannot show are drawn, None if there are none."""
-        shown = values[~np.isnan(values)]
-        if self.kind != "log" or (shown > (self.floor or 0.0)).all():
-            return None
-        positive = shown[shown > 0]
-        least = positive.min() if len(positive) else 1.0
-        return self.floor or float(10.0 ** (math.ceil(math.log10(least)) - 1))
-
-    def encoding(self, channel: str, name: str, floor: float | None) -> Spec:
-        """The Vega-Lite encoding of a field along this axis."""
-        scale: Spec = {"type": self.kind, "padding": 6} if channel == "x" else {"type": self.kind}
-        if self.kind == "symlog":
-            scale["constant"] = self.constant
-        if self.kind == "linear":
-            scale["zero"] = self.zero
-        scale |= {"nice": False} if channel == "x" else {}
-        if self.limits is not None:
-            scale |= {"domain": list(self.limits), "nice": False}
-        title = self.title if floor is None else f"{self.title} (0 drawn at {floor:g})"
-        ticks: Spec = {"values": list(self.ticks)} if self.ticks is not None else {"tickCount": 5}
-        ticks |= {"labelExpr": "format(datum.value, '~g')", "labelOverlap": True, "labelFlush": False}
-        return {"field": name, "type": "quantitative", "title": title, "scale": scale, "axis": ticks}
-
-
-ACCURACY = Axis("accuracy", limits=(-0.03, 1.03), ticks=(0, 0.25, 0.5, 0.75, 1))
+#: half the length of a line in a legend and the pixels of one unit there
+STROKE, UNIT = 1.9, 4.7
 
 
 @dataclass(frozen=True)
@@ -102,7 +57,19 @@ class Panel:
             unit = layers[0].get("layer", layers)[0]
             unit["params"] = [*([picked(place)] if self.has_legend else []), _zoom(place)]
         layers += writer.rules()
+        _keep_first_axes(layers)
         return {"title": self.title, "width": self.width, "height": self.height, "layer": layers}
+
+
+def _keep_first_axes(layers: Sequence[Spec]) -> None:
+    """Layers share their axes: what the first says of them need not be said again."""
+    said: set[str] = set()
+    for unit in (unit for layer in layers for unit in layer.get("layer", [layer])):
+        for channel in ("x", "y"):
+            if channel in said:
+                unit["encoding"].get(channel, {}).pop("axis", None)
+            elif channel in unit["encoding"]:
+                said.add(channel)
 
 
 def picked(place: int) -> Spec:
@@ -117,6 +84,7 @@ def legend_for(names: Sequence[str], width: int) -> Spec:
         "orient": "bottom",
         "columns": columns,
         "symbolStrokeWidth": 2,
+        "symbolOpacity": 1,
         "symbolSize": 90,
         "offset": 6,
         "labelOffset": 9,
@@ -148,18 +116,20 @@ class _Writer:
     legend_of: int
     most: int
     one: Series | None = None
-    looks: dict[str, Look] = field(init=False)
-    floors: dict[str, float | None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.looks = {}
+        self.looks: dict[str, Look] = {}
         for one in self.panel.series:
             if self.looks.setdefault(one.name, one.look) != one.look:
                 raise ValueError(f"{one.name!r} has two looks in {self.panel.title!r}")
-        self.floors = {}
-        for channel, axis in (("x", self.panel.x), ("y", self.panel.y)):
-            found = [one.extent(channel) for one in self.panel.series]
-            self.floors[channel] = axis.floor_for(numbers(np.concatenate(found) if found else []))
+        self.values = {channel: self._values(channel) for channel in "xy"}
+        axes = {"x": self.panel.x, "y": self.panel.y}
+        self.axes = {channel: axis.fitted(self.values[channel]) for channel, axis in axes.items()}
+
+    def _values(self, channel: str) -> Values:
+        """All values along an axis."""
+        found = [one.extent(channel) for one in self.panel.series]
+        return np.concatenate([*found, [rule.at for rule in self.panel.rules if rule.axis == channel]])
 
     def of(self, one: Series) -> _Writer:
         """The writer for one series."""
@@ -171,68 +141,61 @@ class _Writer:
         """Whether x is drawn on a logarithmic axis."""
         return self.panel.x.kind == "log"
 
-    def __call__(self, mark: Mapping[str, Any], rows: list[dict[str, Any]], **options: Any) -> Spec:
+    def __call__(self, mark: Mapping[str, Any], rows: list[Spec], **options: Any) -> Spec:
+        """A layer of one series; a line to be hovered over has points that are not seen, for it has one tooltip only."""
         assert self.one is not None
-        transform: list[Spec] = [{"calculate": quoted(self.one.name), "as": "series"}]
         fields = {"x": "x", "y": "y"} | ({"y2": "high"} if options.get("area") else {})
+        transform: list[Spec] = [{"calculate": quoted(self.one.name), "as": "series"}]
         for channel, name in dict(fields).items():
-            floor = self.floors[channel[0]]
+            floor = self.axes[channel[0]].floor if self.axes[channel[0]].kind == "log" else None
             if floor is not None:
                 drawn = f"isValid(datum.{name}) ? max(datum.{name}, {floor!r}) : null"
                 transform.append({"calculate": drawn, "as": f"{name}_drawn"})
                 fields[channel] = f"{name}_drawn"
-        encoding = self._places(fields) | self._looks(mark) | {"opacity": self._opacity(options)}
-        encoding["tooltip"] = self._tooltip(options)
+        encoding = self._places(fields) | {
+            "color": self._named([look.colour for look in self.looks.values()]),
+            "opacity": self._opacity(options),
+            "tooltip": self._tooltip(options),
+        }
         if options.get("seeds"):
             encoding["detail"] = {"field": "seed", "type": "nominal"}
+        if mark["type"] == "point":
+            encoding["shape"] = self._named(self._shapes())
+        dashed = {"strokeDash": list(self.one.look.dash)} if mark["type"] == "line" else {}
         common = {"data": {"values": rows}, "transform": transform}
-        drawn_layer: Spec = {"mark": dict(mark), "encoding": encoding}
+        seen: Spec = {"mark": {**mark, **dashed}, "encoding": encoding}
         if not options.get("hover"):
-            return {**common, **drawn_layer}
-        # A line has one tooltip from end to end: points that are not seen carry the values.
-        unseen = {key: encoding[key] for key in ("x", "y", "tooltip")}
-        mark_unseen = {"type": "point", "filled": True, "size": 60, "opacity": 0}
-        return {**common, "layer": [drawn_layer, {"mark": mark_unseen, "encoding": unseen}]}
+            return {**common, **seen}
+        unseen = {key: encoding[key] for key in ("x", "y", "color", "tooltip")} | {
+            "shape": self._named(self._shapes())
+        }
+        hovered = {"type": "point", "filled": True, "size": 60, "opacity": 0}
+        return {**common, "layer": [seen, {"mark": hovered, "encoding": unseen}]}
 
     def _places(self, fields: Mapping[str, str]) -> Spec:
-        places = {
-            "x": self.panel.x.encoding("x", fields["x"], self.floors["x"]),
-            "y": self.panel.y.encoding("y", fields["y"], self.floors["y"]),
-        }
+        places: Spec = {channel: self.axes[channel].encoding(channel, fields[channel]) for channel in "xy"}
         return places | ({"y2": {"field": fields["y2"]}} if "y2" in fields else {})
 
-    def _looks(self, mark: Mapping[str, Any]) -> Spec:
-        marked = {
-            one.name for one in self.panel.series if any(_has_points(each) for each in self._same(one.name))
-        }
-        shapes = [look.shape if name in marked else STROKE for name, look in self.looks.items()]
-        # Where every series has its shape, the legend needs no dash, which would fray the shapes' edges.
-        quiet = len(marked) == len(self.looks)
-        ranges = {
-            "color": [look.colour for look in self.looks.values()],
-            "strokeDash": [list(look.dash) for look in self.looks.values()],
-            "shape": shapes,
-        }
-        channels = {"line": ("color", "strokeDash"), "point": ("color", "shape"), "area": ("color",)}
-        return {
-            channel: {
-                "field": "series",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": list(self.looks), "range": ranges[channel]},
-                "legend": None if quiet and channel == "strokeDash" else self._legend(),
-            }
-            for channel in channels[mark["type"]]
-        }
+    def _named(self, values: Sequence[str]) -> Spec:
+        """A channel whose values go with the names of the series."""
+        legend = legend_for(list(self.looks), self.panel.width) if self.panel.has_legend else None
+        scale = {"domain": list(self.looks), "range": list(values)}
+        return {"field": "series", "type": "nominal", "title": None, "scale": scale, "legend": legend}
 
-    def _same(self, name: str) -> list[Series]:
-        return [one for one in self.panel.series if one.name == name]
-
-    def _legend(self) -> Spec | None:
-        if not self.panel.has_legend:
-            return None
-        strokes = {"symbolType": STROKE} if not any(_has_points(one) for one in self.panel.series) else {}
-        return legend_for(list(self.looks), self.panel.width) | strokes
+    def _shapes(self) -> list[str]:
+        """What the legend shows for each name: the shape of its points, else its dash, else, of an area, a square."""
+        found = {}
+        for name, look in self.looks.items():
+            same = [one for one in self.panel.series if one.name == name]
+            areas = all(isinstance(one, Bracket) for one in same)
+            found[name] = (
+                look.shape
+                if any(one.has_points for one in same)
+                else "square"
+                if areas
+                else _stroke(look.dash)
+            )
+        return list(found.values())
 
     def _opacity(self, options: Mapping[str, Any]) -> Spec:
         strength = 0.16 if options.get("area") else 0.32 if options.get("seeds") else 1
@@ -242,55 +205,56 @@ class _Writer:
         tips: list[Spec] = [{"field": "series", "type": "nominal", "title": "series"}]
         if options.get("seeds"):  # a line has one tooltip from end to end
             return [*tips, {"field": "seed", "type": "nominal", "title": "seed"}]
-        tips.append({"field": "x", "type": "quantitative", "title": self.panel.x.title or "x"})
-        y = self.panel.y.title or "y"
-        if not options.get("area"):
-            return [*tips, {"field": "y", "type": "quantitative", "title": y}]
-        return [
-            *tips,
-            {"field": "y", "type": "quantitative", "title": f"{y}, from"},
-            {"field": "high", "type": "quantitative", "title": "to"},
+        x, y = self.panel.x.title or "x", self.panel.y.title or "y"
+        shown = {"y": f"{y}, from", "high": "to"} if options.get("area") else {"y": y}
+        return tips + [
+            {"field": name, "type": "quantitative", "title": title, "format": ".4~g"}
+            for name, title in ({"x": x} | shown).items()
         ]
 
     def rules(self) -> list[Spec]:
-        """The reference lines with their labels, which stand one below the other."""
+        """The reference lines with their labels: those of vertical ones one below the other, on the side with room."""
         layers: list[Spec] = []
         for number, rule in enumerate(self.panel.rules):
-            axis = self.panel.x if rule.axis == "x" else self.panel.y
-            place = {rule.axis: axis.encoding(rule.axis, "at", self.floors[rule.axis])}
+            axis = self.axes[rule.axis]
+            at = max(rule.at, axis.floor or rule.at) if axis.kind == "log" else rule.at
+            place = {rule.axis: axis.encoding(rule.axis, "at")}
             tips = [
                 {"field": "label", "type": "nominal"},
                 {"field": "at", "type": "quantitative", "title": axis.title},
             ]
-            data = {"values": [{"at": short_number(rule.at), "label": rule.label}]}
-            mark = {
-                "type": "rule",
-                "color": rule.look.colour,
-                "strokeDash": list(rule.look.dash),
-                "strokeWidth": 1.5,
-            }
+            data = {"values": [{"at": float(f"{at:.6g}"), "label": rule.label}]}
+            dash = {"strokeDash": list(rule.look.dash), "strokeWidth": 1.5}
+            mark = {"type": "rule", "color": rule.look.colour, **dash, "clip": True}
             layers.append({"data": data, "mark": mark, "encoding": place | {"tooltip": tips}})
-            if rule.label:
-                text = {"type": "text", "text": rule.label} | (
-                    {"align": "left", "baseline": "top", "dx": 4, "y": 4 + 13 * number}
-                    if rule.axis == "x"
-                    else {"align": "right", "baseline": "bottom", "dy": -2, "x": self.panel.width - 4}
-                )
-                layers.append({"data": data, "mark": text, "encoding": place})
+            late = axis.share(at, self.values[rule.axis]) > 0.6
+            beside: Spec = {
+                "align": "right" if late else "left",
+                "baseline": "top",
+                "dx": -4 if late else 4,
+                "y": 4 + 13 * number,
+            }
+            above: Spec = {
+                "align": "right",
+                "baseline": "top" if late else "bottom",
+                "dy": 3 if late else -2,
+                "x": self.panel.width - 4,
+            }
+            text = {"type": "text", "text": rule.label, **(beside if rule.axis == "x" else above)}
+            layers += [{"data": data, "mark": text, "encoding": place}] if rule.label else []
         return layers
 
 
-def short_number(value: float) -> float:
-    """A number with six digits."""
-    return float(f"{value:.6g}")
+def _stroke(dash: Sequence[int]) -> str:
+    """A dashed line as the path of a legend's symbol."""
+    path, at, end, number = "", -STROKE, STROKE, 0
+    while at < end:
+        on, off = dash[number % len(dash)] / UNIT, dash[(number + 1) % len(dash)] / UNIT
+        path += f"M{at:.2f},0L{min(at + on, end):.2f},0"
+        at, number = at + on + off, number + 2
+    return path
 
 
 def quoted(text: str) -> str:
     """A text as Vega's expressions write it; one of several lines as the list of them."""
     return json.dumps(text.split("\n") if "\n" in text else text, ensure_ascii=False)
-
-
-def _has_points(one: Series) -> bool:
-    if isinstance(one, Curve):
-        return one.has_points
-    return not isinstance(one, Bracket) and len(one.x) <= 25

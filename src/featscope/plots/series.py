@@ -136,6 +136,11 @@ class OverSeeds:
         seeds = len(self._runs())
         return 1 if seeds == 1 else 3 if seeds > EVERY_SEED else 1 + seeds
 
+    @property
+    def has_points(self) -> bool:
+        """Whether the points are marked."""
+        return len(self.x) <= SPARSE
+
     def extent(self, axis: str) -> Values:
         """All values along an axis."""
         return numbers(self.x) if axis == "x" else self._runs().ravel()
@@ -169,6 +174,11 @@ class Band:
     high: ArrayLike
     lines = 3
 
+    @property
+    def has_points(self) -> bool:
+        """Whether the points are marked."""
+        return len(self.x) <= SPARSE
+
     def extent(self, axis: str) -> Values:
         """All values along an axis."""
         return numbers(self.x) if axis == "x" else numbers([*numbers(self.low), *numbers(self.high)])
@@ -189,6 +199,7 @@ class Bracket:
     low: ArrayLike
     high: ArrayLike
     lines = 2
+    has_points = False
 
     def extent(self, axis: str) -> Values:
         """All values along an axis."""

@@ -26,8 +26,9 @@ from featscope.papers.at.patch_scaling import (
     PatchScaling,
     StandardEvent,
 )
+from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.palette import ATTACKED, CLEAN, NON_ROBUST, REFERENCE, ROBUST, THEORY
-from featscope.plots.panels import ACCURACY, Axis, Panel
+from featscope.plots.panels import Panel
 from featscope.plots.picture import Picture
 from featscope.plots.series import Band, Curve, OverSeeds, Rule, Values, by_seed
 from featscope.plots.sheet import side_by_side
@@ -48,7 +49,7 @@ def minima(run: Run) -> Picture:
         _along(noisy, Minima.sigma_n, f"Prop. 3.2 at γ = {largest:g}", "noise σₙ"),
     ]
     return Picture(
-        title="Two minima of the clean loss, one robust and one not",
+        title="Two minima of the clean loss, and what attacks leave of them",
         caption=(
             "Networks whose weights are a multiple γ of the non-robust features (left) or of the robust ones (middle), and "
             "the latter at the largest γ under less and less noise (right). Accuracy is exact at every sampled point, "
@@ -88,7 +89,7 @@ def scaling(run: Run) -> Picture:
             "One chart for each way of training: correlation against the dimension d, both logarithmic, with bands over "
             "seeds and lines of the slopes that the lemmas speak of."
         ),
-        spec=side_by_side([_scaled(run, arm) for arm in arms], columns=min(3, len(arms))),
+        spec=side_by_side([_scaled(run, arm) for arm in arms], columns=min(2, len(arms))),
         claims=("AT-LD.10", "AT-LD.11", "AT-LD.24", "AT-LD.25", "AT-LD.26"),
     )
 
@@ -152,13 +153,13 @@ def recursion(run: Run) -> Picture:
         OverSeeds(f"{kind}: Lemma 5.2 ÷ exact", look, *_ratio(rows, *columns))
         for (kind, columns), look in zip(APPROXIMATIONS.items(), (ROBUST, NON_ROBUST), strict=True)
     ]
-    ratio = Axis("ratio of steps, median over classes", "symlog")
+    ratio = Axis("ratio of the two steps", "symlog")
     right = Panel("the approximation of Lemma 5.2", step, ratio, ratios, [Rule(1, "exact", "y")])
     return Picture(
         title="The lemmas' recursions beside gradient descent",
         caption=(
             "Left: the coefficients' recursion, put together to weights, against descent on the weights themselves. Right: the "
-            "step of A (robust) and of B (non-robust) that Lemma 5.2 approximates, over the exact step; there are gaps where "
+            "step of A (robust) and of B (non-robust) that Lemma 5.2 approximates, over the exact step, median over classes; there are gaps where "
             "the exact step vanishes. Thin lines are seeds, thick ones their median."
         ),
         alt=(
@@ -215,7 +216,7 @@ def noise(run: Run) -> Picture:
         "standard training on a compact copy", dimension, height, [*series, guide], width=360, height=260
     )
     return Picture(
-        title="Noise is not learned in high dimension",
+        title="Features and noise at the end of standard training",
         caption=(
             "Correlations at the end of standard training with non-robust features (B), robust ones (A), and the largest one "
             "with a noise patch at any time, as the dimension grows. The dashed line only shows a slope. Thin lines are seeds, "

@@ -13,6 +13,7 @@ from featscope.experiments.run import Run
 from featscope.papers.at.fig3_columns import DYNAMICS, RADII, ROBUST_OVER, Dynamics, Radii
 from featscope.papers.at.fig3_summary import mean_switch, phase_switch
 from featscope.papers.at.patch_fig3 import PatchFig3
+from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.palette import (
     ATTACKED,
     CATEGORIES,
@@ -23,7 +24,7 @@ from featscope.plots.palette import (
     ROBUST,
     Look,
 )
-from featscope.plots.panels import ACCURACY, Axis, Panel
+from featscope.plots.panels import Panel
 from featscope.plots.picture import Picture
 from featscope.plots.series import Bracket, OverSeeds, Rule, by_seed, median_over_seeds
 from featscope.plots.sheet import side_by_side
