@@ -38,8 +38,14 @@ def _sorted_out(folders: Sequence[Path]) -> tuple[list[Run], list[Trouble]]:
         if (damage := run.damage()) is None:
             whole.append(run)
         else:
-            troubles.append(Trouble(run.path, damage))
+            troubles.append(_damaged(run, damage))
     return whole, troubles
+
+
+def _damaged(run: Run, damage: str) -> Trouble:
+    """What is wrong with a run that cannot be read; the advice names its own folder, in full."""
+    remedy = f"delete the folder {run.path} and make the run again with the command that made it"
+    return Trouble(run.path, f"{damage.partition('; delete')[0]}; {remedy}")
 
 
 def _remark(run: Run) -> str:
