@@ -11,11 +11,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 import torch
-from featscope.plots.picture import Picture
 from torch import nn
 
 import featscope as fs
 from featscope.front import FinishedRun, Listing
+from featscope.plots.picture import Picture
 
 HEAVY = ("torch", "numpy", "polars", "pydantic", "matplotlib", "typer", "rich")
 PUBLIC = sorted(set(fs.__all__) - {"__version__"})

@@ -88,7 +88,7 @@ class Axis:
             scale |= {"domain": list(self.limits), "nice": False}
         ticks: dict[str, Any] = {"tickCount": 5} if self.ticks is None else {"values": list(self.ticks)}
         label = "format(datum.value, '~g')" if self.kind == "linear" else LABEL
-        ticks |= {"labelExpr": label, "labelOverlap": True, "labelFlush": False}
+        ticks |= {"labelExpr": label, "labelOverlap": "greedy", "labelFlush": False}
         return {"field": name, "type": "quantitative", "title": self.title, "scale": scale, "axis": ticks}
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 from featscope.plots.axes import Axis
 from featscope.plots.palette import HEAT, REFERENCE, Look
-from featscope.plots.panels import HEIGHT, WIDTH, Spec, legend_for, picked, quoted, switch_for
+from featscope.plots.panels import HEIGHT, WIDTH, Spec, legend_for, picked, quoted, switch_for, titled
 from featscope.plots.series import Values, median_over_seeds, numbers, short
 
 #: a heat map of more cells than this a side is to be averaged over ``blocks`` first
@@ -100,7 +100,7 @@ class HeatMap:
             mark = {"type": "text", "fontSize": 9}
             layers.append({"transform": known, "mark": mark, "encoding": {**places, **self._numbers()}})
         size = {"width": self.cell[0] * width, "height": self.cell[1] * height}
-        return {"title": self.title, **size, "data": {"values": cells}, "layer": layers}
+        return {"title": titled(self.title), **size, "data": {"values": cells}, "layer": layers}
 
     def _tips(self) -> list[Spec]:
         return [
@@ -127,7 +127,7 @@ def _labelled(name: str, labels: Sequence[str], title: str | None, angle: int = 
         "ticks": False,
     }
     if name != "row":
-        axis["labelAngle"] = angle
+        axis |= {"labelAngle": angle, "labelPadding": 6}
     return {"field": name, "type": "ordinal", "title": title, "axis": axis}
 
 
@@ -186,7 +186,7 @@ class Categories:
             layers.append(self._layer(printed, tick, legend_of, 1, coloured=False))
         if self.legend:
             layers[0]["params"] = [picked(place)]
-        return {"title": self.title, "width": self.width, "height": self.height, "layer": layers}
+        return {"title": titled(self.title), "width": self.width, "height": self.height, "layer": layers}
 
     def _rows(self) -> tuple[list[Spec], list[Spec], list[Spec]]:
         middles, seeds, printed = [], [], []
@@ -322,4 +322,10 @@ class TextTable:
         encoding = {"x": head, "y": row, "text": {"field": "text", "type": "nominal"}}
         size = {"width": self.cell[0] * len(self.head), "height": self.cell[1] * len(self.cells)}
         mark = {"type": "text", "fontSize": 11}
-        return {"title": self.title, **size, "data": {"values": values}, "mark": mark, "encoding": encoding}
+        return {
+            "title": titled(self.title),
+            **size,
+            "data": {"values": values},
+            "mark": mark,
+            "encoding": encoding,
+        }

@@ -58,7 +58,12 @@ class Panel:
             unit["params"] = [*([picked(place)] if self.has_legend else []), _zoom(place)]
         layers += writer.rules()
         _keep_first_axes(layers)
-        return {"title": self.title, "width": self.width, "height": self.height, "layer": layers}
+        return {"title": titled(self.title), "width": self.width, "height": self.height, "layer": layers}
+
+
+def titled(title: str) -> list[str]:
+    """A title as Vega-Lite takes one of several lines."""
+    return title.split("\n")
 
 
 def _keep_first_axes(layers: Sequence[Spec]) -> None:
@@ -248,6 +253,8 @@ class _Writer:
 def _stroke(dash: Sequence[int]) -> str:
     """A dashed line as the path of a legend's symbol."""
     path, at, end, number = "", -STROKE, STROKE, 0
+    if not any(dash[1::2]):
+        return f"M{at},0L{end},0"
     while at < end:
         on, off = dash[number % len(dash)] / UNIT, dash[(number + 1) % len(dash)] / UNIT
         path += f"M{at:.2f},0L{min(at + on, end):.2f},0"
