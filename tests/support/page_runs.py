@@ -63,7 +63,7 @@ def made_up() -> list[dict[str, Any]]:
     return [
         line("FA-X1", "fa", "FAILS", evidence=nested, statement=HOSTILE),
         line("FA-X2", "fa", "OUT_OF_SCOPE", **newer),
-        line("FA-X2", "fa", "VACUOUS", **newer),
+        line("FA-X2", "fa", "VACUOUS", **{**newer, "settings": {}}),
         line("CG-X3", "cgro", "INCONCLUSIVE", value=None, bound=None, reference="CGRO Lemma C.1"),
         line("EP-X4", "ep", "HOLDS", reference="EP, talk: Table 1"),
     ]

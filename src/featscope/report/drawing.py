@@ -67,7 +67,7 @@ def drawn_by(draws: dict[str, Callable[[Run], Picture]]) -> dict[str, str]:
     return {name: _digest(_sources(draw.__module__)) for name, draw in draws.items()}
 
 
-def is_drawn(run: Run) -> bool:
+def has_figures(run: Run) -> bool:
     """Whether the run's figures are there and whole, and drawn by the code as it is."""
     folder = run.path / FOLDER
     try:
@@ -95,7 +95,7 @@ def _read(stem: Path) -> Picture | None:
 def draw_figures(run: Run) -> list[Path]:
     """Draw the run's figures, unless they are there, into its folder, which appears when it is complete."""
     draws = dict(drawings(run.experiment))
-    if not is_drawn(run):
+    if not has_figures(run):
         pictures = {name: function(run) for name, function in draws.items()}
         _keep(run.path, pictures, drawn_by(draws))
     return [run.path / FOLDER / f"{name}.png" for name in draws]

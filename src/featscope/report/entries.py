@@ -28,7 +28,7 @@ KINDS = (
     "statement",
 )
 #: what a ledger line must say for itself
-REQUIRED = {"id": str, "paper": str, "verdict": str}
+REQUIRED = {"id": str, "verdict": str}
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,8 @@ def statements(entries: Iterable[Entry]) -> tuple[Statement, ...]:
     )
 
 
-def _tally(name: str, entries: Sequence[Entry]) -> Tally:
+def tally(name: str, entries: Sequence[Entry]) -> Tally:
+    """How often each verdict was given."""
     counts = Counter(entry.verdict for entry in entries)
     return Tally(name, tuple(counts[verdict] for verdict in MEANINGS))
 
@@ -165,7 +166,7 @@ def _tally(name: str, entries: Sequence[Entry]) -> Tally:
 def by_paper(entries: Sequence[Entry]) -> tuple[Tally, ...]:
     """Papers × verdicts, papers in the ledger's order."""
     papers = dict.fromkeys(entry.paper for entry in entries)
-    return tuple(_tally(paper, [e for e in entries if e.paper == paper]) for paper in papers)
+    return tuple(tally(paper, [e for e in entries if e.paper == paper]) for paper in papers)
 
 
 def kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -176,7 +177,7 @@ def kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 def by_kind(entries: Sequence[Entry]) -> tuple[Tally, ...]:
     """Kinds × verdicts."""
-    return tuple(_tally(kind, [e for e in entries if e.kind == kind]) for kind in kinds(entries))
+    return tuple(tally(kind, [e for e in entries if e.kind == kind]) for kind in kinds(entries))
 
 
 def headlines(entries: Sequence[Entry]) -> tuple[Statement, ...]:
@@ -188,16 +189,18 @@ def headlines(entries: Sequence[Entry]) -> tuple[Statement, ...]:
     return tuple(found)
 
 
-def count_sentence(tally: Tally, known: int) -> str:
-    """ "33 statements in 95 readings: 31 hold, …" in words."""
+def count_sentence(entries: Sequence[Entry]) -> str:
+    """How many statements in how many readings, and their verdicts: "2 statements, 3 readings: 2 hold, 1
+    fails"."""
+    known, counts = len({entry.id for entry in entries}), tally("", entries).counts
     told = [
         f"{n} {meaning.word if n == 1 else meaning.plural}"
-        for n, meaning in zip(tally.counts, MEANINGS.values(), strict=True)
+        for n, meaning in zip(counts, MEANINGS.values(), strict=True)
         if n
     ]
     statements_ = "1 statement" if known == 1 else f"{known} statements"
-    readings = "1 reading" if tally.total == 1 else f"{tally.total} readings"
-    return f"{statements_}, {readings}: " + ", ".join(told)
+    readings = "1 reading" if len(entries) == 1 else f"{len(entries)} readings"
+    return f"{statements_}, {readings}: " + (", ".join(told) or "none judged")
 
 
 def against(entry: Entry) -> str:

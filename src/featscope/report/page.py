@@ -20,12 +20,14 @@ from featscope.experiments.run import Run
 from featscope.plots.palette import DARK, LIGHT
 from featscope.report import overview, values
 from featscope.report.bundle import bundle
-from featscope.report.drawing import draw_figures, figures_mark, page_mark
+from featscope.report.drawing import draw_figures, figures_mark, has_figures, page_mark
 from featscope.report.entries import Ledger
 from featscope.report.sections import Links, Section, Trouble, machines, papers, section
 
 #: runs that the list of runs has room for
 MOST_LISTED = 400
+#: a run's own page, in its folder
+PAGE = "report.html"
 
 
 @dataclass(frozen=True)
@@ -93,43 +95,45 @@ def _subtitle(content: Content) -> str:
 
 def render(content: Content, mark: str = "") -> str:
     """The page as text."""
-    entries, sections = content.ledger.entries, list(content.sections)
-    shown = papers(entries, sections)
-    detailed = [one for one in sections if one.detailed]
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            title=content.title,
-            subtitle=_subtitle(content),
-            mark=mark,
-            meanings=overview.MEANINGS,
-            ledger=entries,
-            papers=shown,
-            names={paper.key: paper.name for paper in shown},
-            sections=detailed,
-            of_run={one.run.path.name: one for one in sections},
-            listed=sections[:MOST_LISTED],
-            unlisted=max(len(sections) - MOST_LISTED, 0),
-            without_figures=len(sections) - len(detailed),
-            troubles=content.troubles,
-            by_paper=overview.by_paper(entries),
-            by_kind=overview.by_kind(entries),
-            headlines=overview.headlines(entries),
-            counted=_counted(shown),
-            provenance=_provenance(content, [one.run for one in sections]),
-            has_figures=any(one.figures for one in detailed),
-            themes={"light": LIGHT, "dark": DARK},
-            bundle=Markup(bundle()) if any(one.figures for one in detailed) else "",
-        )
+    sections = list(content.sections)
+    detailed, listed = [one for one in sections if one.detailed], sections[:MOST_LISTED]
+    has_figures = any(one.figures for one in detailed)
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        title=content.title,
+        subtitle=_subtitle(content),
+        mark=mark,
+        meanings=overview.MEANINGS,
+        troubles=content.troubles,
+        sections=detailed,
+        listed=listed,
+        unlisted=len(sections) - len(listed),
+        without_figures=len(sections) - len(detailed),
+        of_run={one.run.path.name: one for one in (*listed, *detailed)},
+        provenance=_provenance(content, [one.run for one in sections]),
+        has_figures=has_figures,
+        themes={"light": LIGHT, "dark": DARK},
+        bundle=Markup(bundle()) if has_figures else "",
+        **_counts(content),
     )
 
 
-def _counted(shown: Iterable[Any]) -> dict[str, str]:
+def _counts(content: Content) -> dict[str, Any]:
+    """What the page says of the ledger as a whole; lines at other settings than a profile's do not count."""
+    entries = content.ledger.entries
+    shown = papers(entries, content.sections)
+    usual = [entry for entry in entries if not entry.settings]
+    counted = {paper.key: [entry for entry in usual if entry.paper == paper.key] for paper in shown}
     return {
-        paper.key: overview.count_sentence(overview.by_paper(paper.entries)[0], len(paper.statements))
-        for paper in shown
-        if paper.entries
+        "ledger": entries,
+        "papers": shown,
+        "names": {paper.key: paper.name for paper in shown},
+        "kinds": overview.kinds(entries),
+        "by_paper": overview.by_paper(usual),
+        "by_kind": overview.by_kind(usual),
+        "elsewhere": len(entries) - len(usual),
+        "headlines": overview.headlines(usual),
+        "counted": {key: overview.count_sentence(found) for key, found in counted.items()},
     }
 
 
@@ -145,15 +149,26 @@ def write_page(content: Content, out: Path, mark: str = "") -> None:
 def draw(run: Run) -> list[Path]:
     """Draw the run's figures and write its own `report.html`; what is there and up to date is left alone."""
     made = draw_figures(run)
-    page, mark = run.path / "report.html", f"{page_mark()} {figures_mark(run)}"
-    if not _is_marked(page, mark):
-        write_page(Content([section(run, Links(()))], title=f"featscope run: {run.experiment}"), page, mark)
+    if not _is_marked(run):
+        title = f"featscope run: {run.experiment}"
+        write_page(Content([section(run, Links(()))], title=title), run.path / PAGE, _mark(run))
     return made
 
 
-def _is_marked(page: Path, mark: str) -> bool:
-    """Whether a page is whole and was made by this code from these figures."""
+def is_drawn(run: Run) -> bool:
+    """Whether the run's figures and its page are there and up to date."""
+    return has_figures(run) and _is_marked(run)
+
+
+def _mark(run: Run) -> str:
+    return f"{page_mark()} {figures_mark(run)}"
+
+
+def _is_marked(run: Run) -> bool:
+    """Whether the run's page is whole and was made by this code from these figures."""
+    page = run.path / PAGE
     if not page.is_file():
         return False
     text = page.read_text(encoding="utf-8", errors="replace")
-    return f'name="featscope-page" content="{mark}"' in text[:2000] and text.rstrip().endswith("</html>")
+    whole = text.rstrip().endswith("</html>")
+    return whole and f'name="featscope-page" content="{_mark(run)}"' in text[:2000]

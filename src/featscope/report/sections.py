@@ -20,7 +20,7 @@ from featscope.experiments.run import Run
 from featscope.report.drawing import SCALE, Drawn, drawn
 from featscope.report.entries import Entry, slug
 from featscope.report.overview import Statement, statements
-from featscope.report.settings import Told, settings_of, told
+from featscope.report.settings import Told, meanings, settings_of, told
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,12 @@ class Section:
     def settings(self) -> dict[str, Any]:
         """All settings, flat."""
         return settings_of(self.run)
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What each setting means, where the experiment says it."""
+        plan = experiments().get(self.name)
+        return meanings(plan.spec) if plan else {}
 
     @property
     def notes(self) -> dict[str, str]:

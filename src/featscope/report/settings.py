@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import json
 import shlex
+import typing
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
+
+from pydantic import BaseModel
 
 from featscope.core.frozen import plain
 from featscope.experiments.registry import experiments
@@ -34,6 +37,19 @@ def flat(body: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def settings_of(run: Run) -> dict[str, Any]:
     """The settings as they were written, so that a run of an older form is shown, too."""
     return flat(run.identity["spec"])
+
+
+def meanings(model: type[BaseModel], prefix: str = "") -> dict[str, str]:
+    """Dotted key → what the setting means, with the paper's letter where it has one."""
+    found: dict[str, str] = {}
+    for name, info in model.model_fields.items():
+        extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+        letter = f" ({extra['letter']})" if extra.get("letter") else ""
+        found[prefix + name] = f"{info.description or ''}{letter}".strip()
+        for option in (info.annotation, *typing.get_args(info.annotation)):
+            if isinstance(option, type) and issubclass(option, BaseModel):
+                found |= meanings(option, f"{prefix}{name}.")
+    return found
 
 
 @dataclass(frozen=True)
