@@ -69,7 +69,7 @@
     shown.set(box, made);
     still.loading = "eager";
     box.dataset.width = box.clientWidth;
-    if (box.scrollWidth > box.clientWidth + 1) { box.tabIndex = 0; box.setAttribute("role", "region"); box.setAttribute("aria-label", "chart, scrolls sideways"); }
+    if (box.scrollWidth > box.clientWidth + 1) { box.tabIndex = 0; box.setAttribute("role", "group"); box.setAttribute("aria-label", "chart, scrolls sideways"); }
     box.closest("figure").querySelector(".tools").hidden = false;
   };
 
@@ -142,7 +142,7 @@
     const box = document.createElement("div");
     box.className = "scroll points";
     box.tabIndex = 0;
-    box.setAttribute("role", "region");
+    box.setAttribute("role", "group");
     box.setAttribute("aria-label", "data of the picture");
     box.append(...tables(parsed(figure.querySelector(".chart").dataset.spec)).map(listed));
     button.parentElement.after(box);
