@@ -138,7 +138,7 @@ def test_categories_show_medians_seeds_and_what_is_printed() -> None:
     (panel,) = side_by_side([BARS])["concat"]
     bars, _, seeds, printed = (layer["data"]["values"] for layer in panel["layer"])
     assert [row["y"] for row in bars] == [0.2, None, 1, 0]
-    assert [row["y"] for row in seeds if row["series"] == "a"] == [0.1, 0.2, 0.9]
+    assert [row["y"] for row in seeds if row["series_0"] == "a"] == [0.1, 0.2, 0.9]
     assert [(row["place"], row["y"]) for row in printed] == [(0, 0.3)]
 
 

@@ -6,7 +6,7 @@ import base64
 import io
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from PIL import Image
 
 from featscope.plots.axes import Axis
 from featscope.plots.palette import HEAT, REFERENCE, Look
-from featscope.plots.panels import HEIGHT, WIDTH, Spec, legend_for, picked, quoted, switch_for, titled
+from featscope.plots.panels import HEIGHT, WIDTH, Spec, Switch, legend_for, quoted, titled
 from featscope.plots.series import Values, median_over_seeds, numbers, short
 
 #: a heat map of more cells than this a side is to be averaged over ``blocks`` first
@@ -73,8 +73,9 @@ class HeatMap:
     legend: bool = True
     lines = 0
     has_legend = False
+    names = ()
 
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> Spec:
         """The Vega-Lite of the panel."""
         table = numbers(self.table)
         height, width = table.shape
@@ -162,19 +163,24 @@ class Categories:
     lines = 0
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the groups."""
+        return tuple(group.name for group in self.groups)
+
+    @property
     def has_legend(self) -> bool:
         """Whether the panel brings a legend of its own."""
         return self.legend
 
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> Spec:
         """The Vega-Lite of the panel."""
-        middles, seeds, printed = self._rows()
+        middles, seeds, printed = self._rows(switch.field)
         layers: list[Spec] = [
-            self._layer(middles, {"type": "bar"}, legend_of, 0.3),
-            self._layer(middles, {"type": "point", "filled": True, "size": 60}, legend_of, 1, shaped=True),
+            self._layer(middles, {"type": "bar"}, switch, 0.3),
+            self._layer(middles, {"type": "point", "filled": True, "size": 60}, switch, 1, shaped=True),
         ]
         if any(len(values) > 1 for group in self.groups for values in group.values):
-            layers.append(self._layer(seeds, {"type": "point", "filled": True, "size": 12}, legend_of, 0.7))
+            layers.append(self._layer(seeds, {"type": "point", "filled": True, "size": 12}, switch, 0.7))
         if printed:
             tick = {
                 "type": "tick",
@@ -183,16 +189,16 @@ class Categories:
                 "bandSize": 14,
                 "color": REFERENCE.colour,
             }
-            layers.append(self._layer(printed, tick, legend_of, 1, coloured=False))
+            layers.append(self._layer(printed, tick, switch, 1, coloured=False))
         if self.legend:
-            layers[0]["params"] = [picked(place)]
+            layers[0]["params"] = [switch.picked()]
         return {"title": titled(self.title), "width": self.width, "height": self.height, "layer": layers}
 
-    def _rows(self) -> tuple[list[Spec], list[Spec], list[Spec]]:
+    def _rows(self, name: str) -> tuple[list[Spec], list[Spec], list[Spec]]:
         middles, seeds, printed = [], [], []
         for group in self.groups:
             for place, values in enumerate(group.values):
-                at = {"place": place, "category": self.categories[place], "series": group.name}
+                at = {"place": place, "category": self.categories[place], name: group.name}
                 found = numbers(list(values))
                 middle = float(median_over_seeds(found[:, None])[0]) if len(found) else np.nan
                 middles.append({**at, "what": "median", "y": short(middle)})
@@ -201,7 +207,7 @@ class Categories:
                 ]
             for place, value in enumerate(group.printed):
                 if value is not None:
-                    at = {"place": place, "category": self.categories[place], "series": group.name}
+                    at = {"place": place, "category": self.categories[place], name: group.name}
                     printed.append({**at, "what": "printed in the paper", "y": short(value)})
         return middles, seeds, printed
 
@@ -209,7 +215,7 @@ class Categories:
         self,
         rows: list[Spec],
         mark: Spec,
-        legend_of: int,
+        switch: Switch,
         strength: float,
         shaped: bool = False,
         coloured: bool = True,
@@ -220,12 +226,17 @@ class Categories:
             looks["shape"] = [group.look.shape for group in self.groups]
         encoding: Spec = {
             "x": _labelled("place", self.categories, self.x),
-            "xOffset": {"field": "series", "type": "nominal", "sort": names, "scale": {"paddingOuter": 0.1}},
+            "xOffset": {
+                "field": switch.field,
+                "type": "nominal",
+                "sort": names,
+                "scale": {"paddingOuter": 0.1},
+            },
             "y": self.y.encoding("y", "y"),
-            "opacity": switch_for(legend_of, strength),
+            "opacity": switch.opacity(strength),
             "tooltip": [
                 {"field": "category", "type": "nominal", "title": self.x or "category"},
-                {"field": "series", "type": "nominal", "title": "series"},
+                {"field": switch.field, "type": "nominal", "title": "series"},
                 {"field": "what", "type": "nominal", "title": "shown"},
                 {"field": "y", "type": "quantitative", "title": self.y.title},
             ],
@@ -234,7 +245,7 @@ class Categories:
         for channel, values in looks.items() if coloured else ():
             scale = {"domain": names, "range": values}
             encoding[channel] = {
-                "field": "series",
+                "field": switch.field,
                 "type": "nominal",
                 "title": None,
                 "scale": scale,
@@ -252,8 +263,9 @@ class ImageRows:
     size: int = 44
     lines = 0
     has_legend = False
+    names = ()
 
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> Spec:
         """The Vega-Lite of the panel; every row is one PNG, inline."""
         strips = [(label, _strip(images, self.size)) for label, images in self.rows]
         count = max(np.shape(images)[0] for _, images in self.rows)
@@ -306,10 +318,11 @@ class TextTable:
     head: Sequence[str]
     cells: Sequence[Sequence[str]]
     cell: tuple[int, int] = (120, 22)
-    lines: int = field(default=0, init=False)
-    has_legend: bool = field(default=False, init=False)
+    lines = 0
+    has_legend = False
+    names = ()
 
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> Spec:
         """The Vega-Lite of the panel."""
         values = [
             {"row": i, "column": j, "text": text}

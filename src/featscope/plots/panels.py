@@ -45,17 +45,22 @@ class Panel:
         return sum(one.lines for one in self.series)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the series."""
+        return tuple(dict.fromkeys(one.name for one in self.series))
+
+    @property
     def has_legend(self) -> bool:
         """Whether the panel brings a legend of its own."""
         return self.legend and bool(self.series)
 
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> Spec:
         """The Vega-Lite of the panel."""
-        writer = _Writer(self, legend_of, most)
+        writer = _Writer(self, switch, most)
         layers = [layer for one in self.series for layer in one.layers(writer.of(one))]
         if layers:
             unit = layers[0].get("layer", layers)[0]
-            unit["params"] = [*([picked(place)] if self.has_legend else []), _zoom(place)]
+            unit["params"] = [*([switch.picked()] if self.has_legend else []), _zoom(place)]
         layers += writer.rules()
         _keep_first_axes(layers)
         return {"title": titled(self.title), "width": self.width, "height": self.height, "layer": layers}
@@ -77,9 +82,26 @@ def _keep_first_axes(layers: Sequence[Spec]) -> None:
                 said.add(channel)
 
 
-def picked(place: int) -> Spec:
-    """The parameter that holds which names of a panel's legend were clicked."""
-    return {"name": f"shown_{place}", "select": {"type": "point", "fields": ["series"]}, "bind": "legend"}
+@dataclass(frozen=True)
+class Switch:
+    """What a legend switches: the parameter that holds the names that were clicked, and the field of the names.
+
+    Vega-Lite takes a click in a legend for a click in all legends of one field: panels with the same names have the same
+    field, and are switched together.
+    """
+
+    shown: str
+    field: str
+
+    def picked(self) -> Spec:
+        """The parameter."""
+        return {"name": self.shown, "select": {"type": "point", "fields": [self.field]}, "bind": "legend"}
+
+    def opacity(self, strength: float, seeds: bool = False) -> Spec:
+        """Nothing is left of a name that is switched off, nor of seeds if they are."""
+        shown: Spec = {"param": self.shown}
+        test = {"and": [shown, EVERY_SEED_SWITCH]} if seeds else shown
+        return {"condition": {"test": test, "value": strength}, "value": 0}
 
 
 def legend_for(names: Sequence[str], width: int) -> Spec:
@@ -94,13 +116,6 @@ def legend_for(names: Sequence[str], width: int) -> Spec:
         "offset": 6,
         "labelOffset": 9,
     }
-
-
-def switch_for(legend_of: int, strength: float, seeds: bool = False) -> Spec:
-    """Opacity: nothing of a name that is switched off in a panel's legend, nor of seeds if they are."""
-    shown: Spec = {"param": f"shown_{legend_of}"}
-    test = {"and": [shown, EVERY_SEED_SWITCH]} if seeds else shown
-    return {"condition": {"test": test, "value": strength}, "value": 0}
 
 
 def _zoom(place: int) -> Spec:
@@ -118,7 +133,7 @@ class _Writer:
     """Turns the series of one panel into layers."""
 
     panel: Panel
-    legend_of: int
+    switch: Switch
     most: int
     one: Series | None = None
 
@@ -150,7 +165,7 @@ class _Writer:
         """A layer of one series; a line to be hovered over has points that are not seen, for it has one tooltip only."""
         assert self.one is not None
         fields = {"x": "x", "y": "y"} | ({"y2": "high"} if options.get("area") else {})
-        transform: list[Spec] = [{"calculate": quoted(self.one.name), "as": "series"}]
+        transform: list[Spec] = [{"calculate": quoted(self.one.name), "as": self.switch.field}]
         for channel, name in dict(fields).items():
             floor = self.axes[channel[0]].floor if self.axes[channel[0]].kind == "log" else None
             if floor is not None:
@@ -185,7 +200,13 @@ class _Writer:
         """A channel whose values go with the names of the series."""
         legend = legend_for(list(self.looks), self.panel.width) if self.panel.has_legend else None
         scale = {"domain": list(self.looks), "range": list(values)}
-        return {"field": "series", "type": "nominal", "title": None, "scale": scale, "legend": legend}
+        return {
+            "field": self.switch.field,
+            "type": "nominal",
+            "title": None,
+            "scale": scale,
+            "legend": legend,
+        }
 
     def _shapes(self) -> list[str]:
         """What the legend shows for each name: the shape of its points, else its dash, else, of an area, a square."""
@@ -204,10 +225,10 @@ class _Writer:
 
     def _opacity(self, options: Mapping[str, Any]) -> Spec:
         strength = 0.16 if options.get("area") else 0.32 if options.get("seeds") else 1
-        return switch_for(self.legend_of, strength, seeds=bool(options.get("seeds")))
+        return self.switch.opacity(strength, seeds=bool(options.get("seeds")))
 
     def _tooltip(self, options: Mapping[str, Any]) -> list[Spec]:
-        tips: list[Spec] = [{"field": "series", "type": "nominal", "title": "series"}]
+        tips: list[Spec] = [{"field": self.switch.field, "type": "nominal", "title": "series"}]
         if options.get("seeds"):  # a line has one tooltip from end to end
             return [*tips, {"field": "seed", "type": "nominal", "title": "seed"}]
         x, y = self.panel.x.title or "x", self.panel.y.title or "y"
