@@ -59,6 +59,17 @@ class Axis:
         ticks = _along_logs(low, high) if self.ticks is None else self.ticks
         return replace(self, title=title, floor=floor, limits=(low, high), ticks=ticks)
 
+    def with_room(self, share: float, values: Values) -> Axis:
+        """The axis with a share of its length left free at its upper end, for labels."""
+        shown = values[~np.isnan(values)]
+        if not share or self.kind == "symlog" or (self.limits is None and not len(shown)):
+            return self
+        low, high = self.limits or (float(shown.min()), float(shown.max()))
+        if self.kind == "log":
+            return replace(self, limits=(low, high * (high / low) ** (share / (1 - share))))
+        low = min(low, 0.0) if self.zero else low if self.limits else low - 0.04 * (high - low)
+        return replace(self, limits=(low, high + (high - low or 1.0) * share / (1 - share)))
+
     def _floor(self, shown: Values) -> float | None:
         """Where values that a log axis cannot show are drawn, None if there are none."""
         if (shown > (self.floor or 0.0)).all():

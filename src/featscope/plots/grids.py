@@ -35,7 +35,7 @@ class HeatScale:
     def colour(self, legend: bool) -> Spec:
         """The Vega-Lite encoding."""
         scale = {"domain": [self.low, self.high], "scheme": HEAT, "clamp": True}
-        shown = {"gradientLength": 120} if legend else None
+        shown = {"gradientLength": 120, "format": "~g"} if legend else None
         return {
             "field": "value",
             "type": "quantitative",
@@ -97,7 +97,7 @@ class HeatMap:
             }
         ]
         if max(height, width) <= NUMBERED:
-            known = [{"filter": "isValid(datum.value)"}]
+            known = [{"filter": "isValid(datum.value)"}, {"calculate": self._written(), "as": "written"}]
             mark = {"type": "text", "fontSize": 9}
             layers.append({"transform": known, "mark": mark, "encoding": {**places, **self._numbers()}})
         size = {"width": self.cell[0] * width, "height": self.cell[1] * height}
@@ -110,10 +110,16 @@ class HeatMap:
             {"field": "value", "type": "quantitative", "title": self.scale.title},
         ]
 
+    def _written(self) -> str:
+        """A number without the 0 before its point, which leaves room for a sign, and no negative zero."""
+        number = f"replace(format(datum.value, '.{self.digits}f'), regexp('^(−?)0\\\\.'), '$1.')"
+        zero = f"abs(datum.value) < {0.5 * 10**-self.digits}"
+        return f"{zero} ? '{'.' + '0' * self.digits if self.digits else '0'}' : {number}"
+
     def _numbers(self) -> Spec:
         light = f"datum.value > {self.scale.low + 0.6 * (self.scale.high - self.scale.low)}"
         return {
-            "text": {"field": "value", "type": "quantitative", "format": f".{self.digits}f"},
+            "text": {"field": "written", "type": "nominal"},
             "color": {"condition": {"test": light, "value": "black"}, "value": "white"},
         }
 
@@ -129,7 +135,9 @@ def _labelled(name: str, labels: Sequence[str], title: str | None, angle: int = 
     }
     if name != "row":
         axis |= {"labelAngle": angle, "labelPadding": 6}
-    return {"field": name, "type": "ordinal", "title": title, "axis": axis}
+    # A row of missing values has its place too.
+    scale = {"domain": list(range(len(labels)))}
+    return {"field": name, "type": "ordinal", "title": title, "axis": axis, "scale": scale}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ Series = OverSeeds | Band | Bracket | Curve
 
 WIDTH, HEIGHT = 260, 200
 EVERY_SEED_SWITCH = "every_seed"
+#: pixels from one label of a rule to the next
+LINE = 13
 #: half the length of a line in a legend and the pixels of one unit there
 STROKE, UNIT = 1.9, 4.7
 
@@ -145,6 +147,14 @@ class _Writer:
         self.values = {channel: self._values(channel) for channel in "xy"}
         axes = {"x": self.panel.x, "y": self.panel.y}
         self.axes = {channel: axis.fitted(self.values[channel]) for channel, axis in axes.items()}
+        self.axes["y"] = self.axes["y"].with_room(self._label_room(), self.values["y"])
+
+    def _label_room(self) -> float:
+        """The share of the height that labels of vertical rules take."""
+        number = max(
+            (place + 1 for place, rule in enumerate(self.panel.rules) if rule.axis == "x"), default=0
+        )
+        return 0.0 if not number else (LINE * number + 6) / self.panel.height
 
     def _values(self, channel: str) -> Values:
         """All values along an axis."""
@@ -258,7 +268,7 @@ class _Writer:
                 "align": "right" if late else "left",
                 "baseline": "top",
                 "dx": -4 if late else 4,
-                "y": 4 + 13 * number,
+                "y": 4 + LINE * number,
             }
             above: Spec = {
                 "align": "right",

@@ -10,6 +10,7 @@ import pytest
 import torch
 from image_runs import finished
 from judging import made
+from pictures import checked_figures
 
 from experiments.test_columns import compare_with_declared
 from featscope.claims.claim import Verdict
@@ -29,7 +30,6 @@ from featscope.nets.two_layer import output_weights
 from featscope.papers.fa import claims_embeddings as claims
 from featscope.papers.fa import image_embeddings as study
 from featscope.papers.fa.embedding_radii import RadiusSpec, attack_head
-from featscope.report.figures import figures
 
 PLAN = experiment("image-embeddings")
 SMALL = {
@@ -199,7 +199,7 @@ def data(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("data")
-def test_an_interrupted_run_gives_the_same_rows_and_the_figures_are_drawn(tmp_path, monkeypatch):
+def test_an_interrupted_run_gives_the_same_rows_and_the_figures_are_drawn(tmp_path, monkeypatch, capfd):
     spec = resolve(PLAN, "quick", {**SMALL, "seeds": [0, 1]})
     whole = finished(PLAN, spec, Store(tmp_path / "a"))
     compare_with_declared(whole)
@@ -220,7 +220,7 @@ def test_an_interrupted_run_gives_the_same_rows_and_the_figures_are_drawn(tmp_pa
     assert again.rows.equals(whole.rows)
     assert again.summary == whole.summary
     assert [name for name, t in whole.tensors.items() if not torch.equal(t, again.tensors[name])] == []
-    assert set(figures(whole)) == {"fig2cd", "fig2cd-long", "fig10", "along", "radii"}
+    assert set(checked_figures(whole, capfd)) == {"fig2cd", "fig2cd-long", "fig10", "along", "radii"}
     entries = {r.name: r.judge({"run": whole}) for claim in claims.CLAIMS for r in claim.readings}
     assert {f.verdict for f in entries.values()} == {Verdict.OUT_OF_SCOPE}
     assert "side 32" in entries["higher"].evidence["unmet"][0]
