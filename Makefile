@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs
 
-.PHONY: reproduce test test-faults test-wheel lint types unit mutate clean
+.PHONY: reproduce test test-faults test-page test-wheel lint types unit mutate clean
 
 reproduce: $(VENV)/ready
 	$(BIN)/featscope check --profile cpu --out $(OUT)
@@ -21,7 +21,7 @@ types: $(VENV)/ready-dev
 	$(BIN)/mypy --strict examples/own_law.py examples/own_claim/own_claim.py
 
 unit: $(VENV)/ready-dev
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --ignore tests/page
 
 # Small errors put into the code: how many does a test notice? docs/testing.md reads the table. LEAST=0.9 makes a smaller share an error.
 N ?= 300
@@ -34,6 +34,11 @@ mutate: $(VENV)/ready-dev
 # Kill −9 at 20 moments of each command, two processes at once, a disk that is really full (docs/testing.md).
 test-faults: $(VENV)/ready-dev
 	FEATSCOPE_FAULTS=20 $(BIN)/pytest -rP tests/core/test_faults.py
+
+# The page in headless Chromium (apt install chromium): clicks, keyboard, both colours, two widths, axe-core; skipped with a message without it.
+test-page: $(VENV)/ready-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,page]"
+	$(BIN)/pytest -rsP tests/page
 
 # The package as others get it: the wheel in a fresh environment, away from the sources; examples/own_claim is installed beside it, and is seen.
 WHEEL := .wheel
