@@ -240,3 +240,62 @@ def test_the_time_until_the_page_answers_is_told(open_page: Open) -> None:
 def test_hostile_text_is_shown_as_it_is(open_page: Open) -> None:
     page = open_page("FA-X1").page
     assert page_runs.HOSTILE in page.locator("tr#FA-X1").inner_text()
+
+
+#: a person's questions: what is clicked (at most three times), and what then is in view or a
+#: screen away
+QUESTIONS: dict[str, tuple[list[str], str]] = {
+    "does the statement on robustness hold, and under which threat?": (
+        ["nav a[href='#findings']"],
+        "#findings li:has(a[href='#AT-P3.2']) a.reading.FAILS:has-text('full-ball')",
+    ),
+    "how sure is that, and what is the proof?": (
+        ["nav a[href='#findings']", "#findings a[href='#AT-P3.2-full-ball']"],
+        "tr:target td[data-label=value], tr:target .read details[open]",
+    ),
+    "which of a paper's statements fail?": (
+        [".matrix a[data-filter-paper=fa][data-filter-verdict=FAILS]"],
+        "#FA-X1-one-way-of-two",
+    ),
+    "what is not met where a statement is out of scope, and what would it be?": (
+        ["nav a[href='#ledger']", "#FA-X2-one-way-of-two summary"],
+        "#FA-X2-one-way-of-two >> text=ε ≪ 1: 1.2 against 0.1",
+    ),
+    "what does the paper's statement look like here?": (
+        ["nav a[href^='#run-patch-minima']"],
+        "section:target .chart",
+    ),
+    "which statements does a figure support?": (
+        ["nav a[href^='#run-patch-minima']"],
+        "section:target .supports a.claim:has-text('AT-P3.2')",
+    ),
+    "which command makes it again, with which settings?": (
+        ["nav a[href^='#run-patch-minima']", "section:target summary:has-text('Settings')"],
+        "section:target .command >> text=featscope run patch-minima",
+    ),
+    "what changes in the variant of a run?": (
+        ["nav a[href^='#run-patch-minima']:has-text('seeds')"],
+        "section:target h3 .variant:has-text('seeds = [1]')",
+    ),
+    "what does vacuous mean?": (["nav a[href='#legend']"], "#legend .VACUOUS"),
+    "which version, machine and profile made this, and when?": (
+        ["nav a[href='#provenance']"],
+        "#provenance >> text=torch",
+    ),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_in_three_clicks(question: str, open_page: Open) -> None:
+    clicks, answer = QUESTIONS[question]
+    assert len(QUESTIONS) == 10
+    assert len(clicks) <= 3
+    page = open_page().page
+    for target in clicks:
+        page.locator(target).first.click()
+    found = page.locator(answer).first
+    assert found.is_visible()
+    page.wait_for_function(
+        "e => { const r = e.getBoundingClientRect(); return r.bottom > -innerHeight && r.top < 2 * innerHeight; }",
+        arg=found.element_handle(),
+    )

@@ -69,9 +69,9 @@ class Told:
 
     @property
     def brief(self) -> str:
-        """The first of them with the last part of its key, for a list."""
-        first = [f"{key.rpartition('.')[2]} = {_short(value)}" for key, value in self.changes.items()][:1]
-        return "".join(first) + (" …" if len(self.changes) > 1 else "")
+        """The first two of them with the last part of their keys, for a list."""
+        named = [f"{key.rpartition('.')[2]} = {_short(value)}" for key, value in self.changes.items()]
+        return ", ".join(named[:2]) + (" …" if len(named) > 2 else "")
 
     @property
     def command(self) -> str:

@@ -20,6 +20,12 @@
     if (typeof view.width === "number" && view.width > most) view.width = most;
     for (const inner of [...(view.layer || []), ...(view.vconcat || []), ...(view.hconcat || []), ...(view.concat || []), ...(view.spec ? [view.spec] : [])]) limited(inner, most);
   };
+  // A legend in columns of its own is one column where there is no room.
+  const narrowed = node => {
+    if (!node || typeof node !== "object") return;
+    if (node.legend && typeof node.legend === "object" && node.legend.columns) node.legend.columns = 1;
+    for (const [key, inner] of Object.entries(node)) if (key !== "values" && key !== "datasets") narrowed(inner);
+  };
   const widthOf = view => typeof view.width === "number" ? view.width : 300;
   // Panels side by side go below one another where they do not fit.
   const reflowed = (spec, width) => {
@@ -40,7 +46,10 @@
     config.aria = false;
     if (room < natural) {
       reflowed(spec, room);
-      if (room < NARROW) config.legend = { ...config.legend, orient: "bottom", columns: 1, direction: "vertical" };
+      if (room < NARROW) {
+        narrowed(spec);
+        config.legend = { ...config.legend, orient: "bottom", columns: 1, direction: "vertical" };
+      }
     }
     return { ...spec, config };
   };
