@@ -91,7 +91,6 @@ def test_a_run_reads_with_types_and_shows_itself(folder: Path) -> None:
     assert run.settings.rates == (0.5, 1.0)
     assert run.settings.seeds == (4,)
     assert isinstance(run.rows, pl.DataFrame)
-    assert all(isinstance(figure, Picture) for figure in run.figures().values())
     first, second = repr(run).splitlines()
     assert first == f"run of signal-lemmas in {run.path}"
     assert second.startswith(f"{run.rows.height} rows; summary: A.1, A.2")
@@ -274,3 +273,8 @@ def test_a_curve_needs_radii_in_order() -> None:
     for radii in ([], [0.2, 0.1]):
         with pytest.raises(fs.BadInput):
             fs.robustness_curve(linear(), x, y, radii=radii)
+
+
+def test_a_run_draws_its_figures(folder: Path) -> None:
+    figures = fs.run("patch-minima", profile="quick", out=folder, points=50, attacked=5).figures()
+    assert [(name, type(figure)) for name, figure in figures.items()] == [("minima", Picture)]

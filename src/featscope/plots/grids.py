@@ -238,7 +238,7 @@ class Categories:
                 "field": switch.field,
                 "type": "nominal",
                 "sort": names,
-                "scale": {"paddingOuter": 0.1},
+                "scale": {"paddingOuter": 0.1, "paddingInner": 0.12},
             },
             "y": self.y.encoding("y", "y"),
             "opacity": switch.opacity(strength),

@@ -11,6 +11,7 @@ from featscope.papers.cgro import (
     figures_built,
     figures_images,
     figures_signal,
+    figures_sweeps,
     image_landscape,
     image_overfitting,
     signal_lemmas,
@@ -30,4 +31,9 @@ EXPERIMENTS = (
     *image_overfitting.EXPERIMENTS,
 )
 CLAIMS = (*claims_training.CLAIMS, *claims_built.CLAIMS, *claims_images.CLAIMS)
-FIGURES = {**figures_signal.FIGURES, **figures_built.FIGURES, **figures_images.FIGURES}
+FIGURES = {
+    **figures_signal.FIGURES,
+    **figures_sweeps.FIGURES,
+    **figures_built.FIGURES,
+    **figures_images.FIGURES,
+}

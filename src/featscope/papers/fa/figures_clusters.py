@@ -285,7 +285,8 @@ def _active(run: Run) -> Panel:
             parts = (run.part("start", net=net, seed=seed), run.part(net, seed=seed))
             rows = pl.concat([part.select(columns) for part in parts]).unique(BinaryFlow.time)
             rows = rows.sort(BinaryFlow.time)
-            drawn.append(series.Curve(name, look, *(rows[key].to_numpy() for key in columns), points=True))
+            time, active = (rows[key].to_numpy() for key in columns)
+            drawn.append(series.Curve(name, look, time, active, points=True))
     share = Axis("share of points × own neurons", limits=(-0.03, 1.05), ticks=(0, 0.25, 0.5, 0.75, 1))
     return Panel("own neurons active", TIME, share, drawn)
 
