@@ -24,7 +24,7 @@ from featscope.report.collect import collect, require_page
 from featscope.report.entries import entries, kind_of, read_ledger
 from featscope.report.overview import MEANINGS, against, by_kind, by_paper, headlines, statements
 from featscope.report.page import draw, in_script, render
-from featscope.report.settings import told
+from featscope.report.settings import Told, distinguished, told
 
 
 class Seen(HTMLParser):
@@ -204,6 +204,23 @@ def test_the_command_makes_the_same_run(folder: Path) -> None:
         again = identity(plan, resolve(plan, words[words.index("--profile") + 1], changes))
         assert again == run.identity
     assert {told(run).title for run in runs} == {"", "seeds = [1]"}
+
+
+def test_a_title_says_first_what_tells_a_run_from_its_siblings() -> None:
+    common = {"law.d": 9, "law.k": 3}
+    variants = [
+        Told("x", "cpu", {**common, "rate": 0.1}),
+        Told("x", "cpu", {**common, "rate": 0.1, "data": False}),
+        Told("x", "cpu", {**common, "rate": 0.25, "data": False}),
+        Told("y", "cpu", {"data": False}),
+    ]
+    first, second, third, alone = distinguished(variants)
+    assert next(iter(first.changes)) == "rate"
+    assert list(second.changes)[:2] == ["rate", "data"]
+    assert third.brief == "rate = 0.25, d = 9 …"
+    assert alone.title == "data = false"
+    assert [one.changes for one in (first, second, third)] == [one.changes for one in variants[:3]]
+    assert len({one.brief for one in (first, second, third)}) == 3
 
 
 def test_a_newer_ledger_is_read_like_an_older_one(tmp_path: Path) -> None:

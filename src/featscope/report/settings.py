@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import shlex
 import typing
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -115,17 +114,19 @@ def _changes(mine: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any
 
 def distinguished(variants: Sequence[Told]) -> list[Told]:
     """The same, with what tells a run from others of its experiment in front."""
-    shared = Counter(_key(one.experiment, *change) for one in variants for change in one.changes.items())
-    return [
-        replace(
-            one,
-            changes=dict(
-                sorted(one.changes.items(), key=lambda change: shared[_key(one.experiment, *change)])
-            ),
-        )
-        for one in variants
-    ]
+    return [replace(one, changes=_telling_first(one, _siblings(one, variants))) for one in variants]
 
 
-def _key(experiment: str, key: str, value: Any) -> tuple[str, str, str]:
-    return experiment, key, json.dumps(value)
+def _siblings(one: Told, variants: Sequence[Told]) -> list[Mapping[str, Any]]:
+    return [other.changes for other in variants if other is not one and other.experiment == one.experiment]
+
+
+def _telling_first(one: Told, others: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """The changes in such an order that each next leaves as few others alike as can be."""
+    left, ordered = dict(one.changes), dict[str, Any]()
+    while left:
+        alike = {key: [o for o in others if key in o and o[key] == value] for key, value in left.items()}
+        key = min(alike, key=lambda key: len(alike[key]))
+        ordered[key] = left.pop(key)
+        others = alike[key]
+    return ordered
