@@ -64,7 +64,8 @@ def drawn(found: dict[str, pl.DataFrame]) -> Picture:
     return Picture(
         title="Features learned from points that are dimmed",
         caption="The largest correlation of a neuron with each class's own robust and non-robust feature.",
-        alt="Two line charts over steps, one for each training: correlation with robust and non-robust features.",
+        alt="Two line charts over steps, one for each training: correlation with robust and non-robust "
+        "features.",
         spec=side_by_side(panels),
     )
 

@@ -75,7 +75,8 @@ class FinishedRun(Run):
     ``figures()``."""
 
     def figures(self) -> dict[str, Picture]:
-        """The run's figures by name, drawn from its rows now: each shows itself in a notebook, and has ``save(path)``."""
+        """The run's figures by name, drawn from its rows now: each shows itself in a notebook, and has
+        ``save(path)``."""
         return figures(self)
 
     @property

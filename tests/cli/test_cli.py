@@ -170,9 +170,8 @@ def test_check_and_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     text = page.read_text()
     assert "data:image/png;base64," in text
     assert "patch-minima" in text
-    assert "Other than usual: " in text
-    assert text.index("points = 1000") < text.index("points = 100,")
-    assert "http" not in text.replace("http-equiv", "")
+    assert "with points = 100<" in text
+    assert text.index("featscope run patch-minima --profile quick<") < text.index("--set points=100<")
 
 
 def test_a_full_disk_and_an_interrupt_are_told_in_one_line(

@@ -31,9 +31,12 @@ MOST_LABELS = 6
 class Axis:
     """What an axis measures, with its unit, and how.
 
-    ``kind`` is linear, log or symlog (linear within ±``constant``). Zeros and negative values on a log axis are drawn
-    at its ``floor`` (a decade below the least positive value if not given), and the title says so; their tooltips
-    have the true value. ``limits`` fixes the ends, ``ticks`` where labels stand. ``zero`` makes a linear axis begin at 0.
+    ``kind`` is linear, log or symlog (linear within ±``constant``). Zeros and negative values on a log axis
+    are drawn
+    at its ``floor`` (a decade below the least positive value if not given), and the title says so; their
+    tooltips
+    have the true value. ``limits`` fixes the ends, ``ticks`` where labels stand. ``zero`` makes a linear axis
+    begin at 0.
     """
 
     title: str | None

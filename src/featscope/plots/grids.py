@@ -26,7 +26,8 @@ NUMBERED = 12
 
 @dataclass(frozen=True)
 class HeatScale:
-    """The one colour scale of all heat maps of a picture: what is shown, and the values where the colours begin and end."""
+    """The one colour scale of all heat maps of a picture: what is shown, and the values where the colours
+    begin and end."""
 
     title: str
     low: float
@@ -46,7 +47,8 @@ class HeatScale:
 
 
 def blocks(matrix: ArrayLike, most: int = MOST_CELLS) -> Values:
-    """A square matrix averaged over equal blocks, so that at most ``most`` a side are left; the last may be smaller."""
+    """A square matrix averaged over equal blocks, so that at most ``most`` a side are left; the last may be
+    smaller."""
     values = numbers(matrix)
     edges = np.unique(np.linspace(0, len(values), min(most, len(values)) + 1).astype(int))
     pieces = [slice(a, b) for a, b in itertools.pairwise(edges.tolist())]
@@ -55,9 +57,11 @@ def blocks(matrix: ArrayLike, most: int = MOST_CELLS) -> Values:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A table as colours, first row on top; NaN is left blank. All heat maps of a picture share one ``scale``.
+    """A table as colours, first row on top; NaN is left blank. All heat maps of a picture share one
+    ``scale``.
 
-    ``rows`` and ``columns`` are the labels (numbers from 1 if not given), ``x`` and ``y`` say what they are. Numbers
+    ``rows`` and ``columns`` are the labels (numbers from 1 if not given), ``x`` and ``y`` say what they are.
+    Numbers
     stand in the cells of small tables.
     """
 
@@ -142,7 +146,8 @@ def _labelled(name: str, labels: Sequence[str], title: str | None, angle: int = 
 
 @dataclass(frozen=True)
 class Group:
-    """One name over all categories: ``values[i]`` holds the seeds' values in category i (one number, or none).
+    """One name over all categories: ``values[i]`` holds the seeds' values in category i (one number, or
+    none).
 
     ``printed`` are numbers of the paper, drawn as ticks; None where it prints none.
     """
@@ -155,7 +160,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Categories:
-    """Named places along x; in each a bar and a shape for every group (the median over seeds) and its seeds as dots.
+    """Named places along x; in each a bar and a shape for every group (the median over seeds) and its seeds
+    as dots.
 
     What a paper prints is a tick across the bar.
     """
@@ -300,7 +306,8 @@ class ImageRows:
 
 
 def _strip(images: Any, size: int) -> Values:
-    """Images side by side (height, width, channels), enlarged by a whole factor to about ``size``, with gaps."""
+    """Images side by side (height, width, channels), enlarged by a whole factor to about ``size``, with
+    gaps."""
     found = np.clip(np.asarray(images, dtype=float), 0, 1).transpose(0, 2, 3, 1)
     factor = max(1, round(2 * size / found.shape[1]))
     large = found.repeat(factor, 1).repeat(factor, 2)

@@ -26,7 +26,8 @@ STROKE, UNIT = 1.9, 4.7
 
 @dataclass(frozen=True)
 class Panel:
-    """Series over two axes. Names in the legend, clicked, are shown alone; shift and click adds; a double click
+    """Series over two axes. Names in the legend, clicked, are shown alone; shift and click adds; a double
+    click
     brings all back.
 
     Series of one name are one entry and must have one look. ``legend=False`` leaves it to the panel before.
@@ -88,9 +89,11 @@ def _keep_first_axes(layers: Sequence[Spec]) -> None:
 
 @dataclass(frozen=True)
 class Switch:
-    """What a legend switches: the parameter that holds the names that were clicked, and the field of the names.
+    """What a legend switches: the parameter that holds the names that were clicked, and the field of the
+    names.
 
-    Vega-Lite takes a click in a legend for a click in all legends of one field: panels with the same names have the same
+    Vega-Lite takes a click in a legend for a click in all legends of one field: panels with the same names
+    have the same
     field, and are switched together.
     """
 
@@ -174,7 +177,8 @@ class _Writer:
         return self.panel.x.kind == "log"
 
     def __call__(self, mark: Mapping[str, Any], rows: list[Spec], **options: Any) -> Spec:
-        """A layer of one series; a line to be hovered over has points that are not seen, for it has one tooltip only."""
+        """A layer of one series; a line to be hovered over has points that are not seen, for it has one
+        tooltip only."""
         assert self.one is not None
         fields = {"x": "x", "y": "y"} | ({"y2": "high"} if options.get("area") else {})
         transform: list[Spec] = [{"calculate": quoted(self.one.name), "as": self.switch.field}]
@@ -221,7 +225,8 @@ class _Writer:
         }
 
     def _shapes(self) -> list[str]:
-        """What the legend shows for each name: the shape of its points, else its dash, else, of an area, a square."""
+        """What the legend shows for each name: the shape of its points, else its dash, else, of an area, a
+        square."""
         found = {}
         for name, look in self.looks.items():
             same = [one for one in self.panel.series if one.name == name]
@@ -251,7 +256,8 @@ class _Writer:
         ]
 
     def rules(self) -> list[Spec]:
-        """The reference lines with their labels: those of vertical ones one below the other, on the side with room."""
+        """The reference lines with their labels: those of vertical ones one below the other, on the side with
+        room."""
         layers: list[Spec] = []
         for number, rule in enumerate(self.panel.rules):
             axis = self.axes[rule.axis]

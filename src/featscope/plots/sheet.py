@@ -40,7 +40,8 @@ class Shown(Protocol):
 def side_by_side(panels: Sequence[Shown], columns: int | None = None) -> Spec:
     """The spec of a picture: panels in reading order, ``columns`` in a row (all, if not given).
 
-    Each has axes of its own; heat maps have one colour scale together, shown beside the last. A page may write another
+    Each has axes of its own; heat maps have one colour scale together, shown beside the last. A page may
+    write another
     number of ``columns`` into the spec to fit its width.
     """
     panels = _one_heat_scale(panels)
@@ -66,7 +67,8 @@ def side_by_side(panels: Sequence[Shown], columns: int | None = None) -> Spec:
 
 
 def _switches(panels: Sequence[Shown]) -> list[Switch]:
-    """A panel's own legend switches it, else that of the panel before; panels of the same names go together."""
+    """A panel's own legend switches it, else that of the panel before; panels of the same names go
+    together."""
     fields: dict[tuple[str, ...], str] = {}
     found: list[Switch] = []
     for place, panel in enumerate(panels):

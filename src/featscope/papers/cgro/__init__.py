@@ -22,6 +22,9 @@ from featscope.papers.cgro import (
     signal_stages,
 )
 
+NAME = "CGRO"
+TITLE = "Why Clean Generalization and Robust Overfitting Both Happen in Adversarial Training"
+SOURCE = "arXiv 2306.01271"
 EXPERIMENTS = (
     *signal_stages.EXPERIMENTS,
     *signal_scaling.EXPERIMENTS,

@@ -33,12 +33,15 @@ def cgro_counts(run: Run) -> Picture:
     return Picture(
         title="The size of a clean-generalising, robustly overfitting network, and what it does",
         caption=(
-            "Stored weights and biases of f_S along the training points and the dimension; the worst over all sizes and norms "
-            "of its clean accuracy, its certified margin on training balls and its robust error on unseen points; and "
+            "Stored weights and biases of f_S along the training points and the dimension; the worst over "
+            "all sizes and norms "
+            "of its clean accuracy, its certified margin on training balls and its robust error on unseen "
+            "points; and "
             "what it costs to memorise balls that nearly touch (δ near R/2)."
         ),
         alt=(
-            "Charts of parameters against N, against D and against R/(R − 2δ), all logarithmic, for three kinds of network; and "
+            "Charts of parameters against N, against D and against R/(R − 2δ), all logarithmic, for three "
+            "kinds of network; and "
             "bars of clean accuracy, certified margin and robust error by dimension."
         ),
         spec=side_by_side(panels, columns=2),
@@ -95,10 +98,12 @@ def lemmas(run: Run) -> Picture:
     return Picture(
         title="The slowest sequences that the tensor power lemmas allow",
         caption=(
-            "Each point is one choice of a lemma's constants: the time that the slowest sequence takes, as a share of the lemma's "
+            "Each point is one choice of a lemma's constants: the time that the slowest sequence takes, as a "
+            "share of the lemma's "
             "bound. For Lemma A.3 it is the largest z·A·t. At most 1 is what the lemmas say."
         ),
-        alt="Scatter chart: share of the bound against the rate times the start, on a logarithmic axis, for three lemmas.",
+        alt="Scatter chart: share of the bound against the rate times the start, on a logarithmic axis, for "
+        "three lemmas.",
         spec=side_by_side([panel]),
         claims=("CG-LA.1", "CG-LA.2", "CG-LA.3"),
     )

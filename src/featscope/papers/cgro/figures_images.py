@@ -67,12 +67,15 @@ def landscape(run: Run) -> Picture:
     return Picture(
         title=f"The loss around images after and during adversarial training: {_setting(run)}",
         caption=(
-            "Above, after the last epoch: the largest change of the loss and the largest norm of its gradient within a radius "
-            "of training and of test images, means over images. Below: the gradient norm over epochs for several radii, both "
+            "Above, after the last epoch: the largest change of the loss and the largest norm of its "
+            "gradient within a radius "
+            "of training and of test images, means over images. Below: the gradient norm over epochs for "
+            "several radii, both "
             "panels on one scale. Thin lines are seeds, thick ones their median."
         ),
         alt=(
-            "Four line charts: loss change and gradient norm against the radius for training and test images; gradient norm "
+            "Four line charts: loss change and gradient norm against the radius for training and test "
+            "images; gradient norm "
             "over epochs around training and around test images, one line for each radius."
         ),
         spec=side_by_side(panels, columns=2),
@@ -112,12 +115,15 @@ def flatness(run: Run) -> Picture:
     return Picture(
         title=f"Local and global flatness, and the robust generalisation gap: {_setting(run)}",
         caption=(
-            "Left: the largest gradient norm within the training radius, around training images (local) and around test images "
-            "(global). Right: the gap of robust loss between test and training images against global flatness, a point for each "
+            "Left: the largest gradient norm within the training radius, around training images (local) and "
+            "around test images "
+            "(global). Right: the gap of robust loss between test and training images against global "
+            "flatness, a point for each "
             "epoch at the full radius."
         ),
         alt=(
-            "A line chart of gradient norms over epochs around training and test images, and a scatter chart of the robust "
+            "A line chart of gradient norms over epochs around training and test images, and a scatter chart "
+            "of the robust "
             "loss gap against the gradient norm at test images, by seed."
         ),
         spec=side_by_side([left, right]),
@@ -148,7 +154,8 @@ def overfitting(run: Run) -> Picture:
     return Picture(
         title=f"Learning curves of adversarial training: {_setting(run)}",
         caption=(
-            "Accuracy on training and on test images during adversarial training, clean and under PGD. Thin lines are seeds, "
+            "Accuracy on training and on test images during adversarial training, clean and under PGD. Thin "
+            "lines are seeds, "
             "thick ones their median."
         ),
         alt="Line chart of accuracy over epochs: clean and under attack, on training and on test images.",

@@ -77,13 +77,17 @@ def stages(run: Run) -> Picture:
     return Picture(
         title="Signal first, then memorised noise: the stages of adversarial training",
         caption=(
-            "Left: the signal's share α³U of the output and the memorised noise V_i of training points, with the level at which "
-            "the signal should come to rest. Middle: accuracy, clean and at the attack's points (A). Dotted: when the signal "
-            "is learned (T₀) and when the first, half and all of the points are memorised (T₁). Thin lines are seeds, thick "
+            "Left: the signal's share α³U of the output and the memorised noise V_i of training points, with "
+            "the level at which "
+            "the signal should come to rest. Middle: accuracy, clean and at the attack's points (A). Dotted: "
+            "when the signal "
+            "is learned (T₀) and when the first, half and all of the points are memorised (T₁). Thin lines "
+            "are seeds, thick "
             "ones their median."
         ),
         alt=(
-            "Three line charts over steps on a logarithmic axis: components of the output, accuracies and loss, with lines "
+            "Three line charts over steps on a logarithmic axis: components of the output, accuracies and "
+            "loss, with lines "
             "where the stages end."
         ),
         spec=side_by_side(panels),
@@ -120,12 +124,15 @@ def robustness(run: Run) -> Picture:
     return Picture(
         title="What robust means decides: accuracy by reading",
         caption=(
-            "Left: robust accuracy over the ℓ2 ball lies between the certified and the attacked line; at δ, what any classifier "
-            "can have at most. Right: accuracy on clean points, at the attack's points (A), around these on the noise patches, "
+            "Left: robust accuracy over the ℓ2 ball lies between the certified and the attacked line; at δ, "
+            "what any classifier "
+            "can have at most. Right: accuracy on clean points, at the attack's points (A), around these on "
+            "the noise patches, "
             "and over the whole ball of radius δ. Lines and bars are medians over seeds."
         ),
         alt=(
-            "A line chart of robust accuracy against the radius, attacked and certified, for training and test points, and "
+            "A line chart of robust accuracy against the radius, attacked and certified, for training and "
+            "test points, and "
             "grouped bars of accuracy by reading."
         ),
         spec=side_by_side([_over_ball(run), _by_reading(run)]),

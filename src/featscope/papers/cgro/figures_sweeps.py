@@ -38,13 +38,17 @@ def sweeps(run: Run) -> Picture:
     return Picture(
         title="More points, other weights of attacked points, larger dimensions",
         caption=(
-            "Above: accuracy at the end of training along the training points N, with the N* at which robust generalisation "
-            "should begin, and for several weights λ of attacked points. Below: when half of the points are memorised, beside "
-            "its predicted order, and the signal learned, along the dimension. Thin lines and dots are seeds, thick lines and "
+            "Above: accuracy at the end of training along the training points N, with the N* at which robust "
+            "generalisation "
+            "should begin, and for several weights λ of attacked points. Below: when half of the points are "
+            "memorised, beside "
+            "its predicted order, and the signal learned, along the dimension. Thin lines and dots are "
+            "seeds, thick lines and "
             "bars their median."
         ),
         alt=(
-            "Line chart of accuracies against N; grouped bars of accuracies by λ; line charts of the time of memorisation and of "
+            "Line chart of accuracies against N; grouped bars of accuracies by λ; line charts of the time of "
+            "memorisation and of "
             "the signal α³U against the dimension."
         ),
         spec=side_by_side([_samples(run), _tradeoffs(run), *_dimensions(run)], columns=2),
@@ -122,10 +126,12 @@ def training_attacks(run: Run) -> Picture:
     return Picture(
         title="Training with other attacks, and how its networks are read",
         caption=(
-            "The objective (O) with the attack of the row in training; accuracy at its end in the reading of the column, median "
+            "The objective (O) with the attack of the row in training; accuracy at its end in the reading of "
+            "the column, median "
             "over seeds. Over balls it is accuracy under attack, an upper bound. Blank rows diverged."
         ),
-        alt="Two heat maps of accuracy, on training and on test points: attacks in training by readings of robustness.",
+        alt="Two heat maps of accuracy, on training and on test points: attacks in training by readings of "
+        "robustness.",
         spec=side_by_side(maps),
         claims=("CG-T4.1",),
     )

@@ -51,10 +51,13 @@ def memorise(run: Run) -> Picture:
     return Picture(
         title="The size of networks that memorise every training ball",
         caption=(
-            "Each point is a network whose robustness on all training balls is certified: its stored weights and biases against "
-            "the number of points times the dimension. The lines are the order that is enough and the order that is needed."
+            "Each point is a network whose robustness on all training balls is certified: its stored weights "
+            "and biases against "
+            "the number of points times the dimension. The lines are the order that is enough and the order "
+            "that is needed."
         ),
-        alt="Scatter chart, both axes logarithmic: parameters against N·d for two constructions, with two reference lines.",
+        alt="Scatter chart, both axes logarithmic: parameters against N·d for two constructions, with two "
+        "reference lines.",
         spec=side_by_side([panel]),
         claims=("EP-train",),
     )
@@ -90,11 +93,13 @@ def fstar(run: Run) -> Picture:
     return Picture(
         title="The robust classifier f*, and a network that computes it",
         caption=(
-            "Left: what a network that copies f* on a grid costs as the dimension grows. Right: measured slope and error as shares "
+            "Left: what a network that copies f* on a grid costs as the dimension grows. Right: measured "
+            "slope and error as shares "
             "of their bounds, at most 1, and margins on the balls, above 0; a point for each seed."
         ),
         alt=(
-            "A line chart of parameters against the dimension, logarithmic, and a scatter chart of slope, error and margins "
+            "A line chart of parameters against the dimension, logarithmic, and a scatter chart of slope, "
+            "error and margins "
             "against the dimension."
         ),
         spec=side_by_side(panels),
@@ -107,12 +112,15 @@ def packing(run: Run) -> Picture:
     return Picture(
         title="How many parameters robust generalisation needs",
         caption=(
-            "Left: the least number of parameters, by counting, of a network with a small robust error on the packing law, beside "
-            "the networks that memorise and the clean classifier. Right, as an illustration only: what Adam reaches on "
+            "Left: the least number of parameters, by counting, of a network with a small robust error on "
+            "the packing law, beside "
+            "the networks that memorise and the clean classifier. Right, as an illustration only: what Adam "
+            "reaches on "
             "robust training, which is no bound."
         ),
         alt=(
-            "A line chart of parameters on a logarithmic axis against the dimension, and a line chart of robust training accuracy "
+            "A line chart of parameters on a logarithmic axis against the dimension, and a line chart of "
+            "robust training accuracy "
             "against the width for several dimensions and depths."
         ),
         spec=side_by_side([_counts(run), _illustration(run)]),
@@ -167,11 +175,13 @@ def manifold(run: Run) -> Picture:
     return Picture(
         title="Robust generalisation on manifolds, and the talk's table in numbers",
         caption=(
-            "Left: the size of networks that are robust on a k-dimensional manifold, along the dimension around it. Right: lower "
+            "Left: the size of networks that are robust on a k-dimensional manifold, along the dimension "
+            "around it. Right: lower "
             "and upper bounds on parameters for robust training and for robust generalisation."
         ),
         alt=(
-            "A line chart, both axes logarithmic: parameters against the ambient dimension, one line for each k; and a table of "
+            "A line chart, both axes logarithmic: parameters against the ambient dimension, one line for "
+            "each k; and a table of "
             "bounds by dimension."
         ),
         spec=side_by_side([panel, _talk_table(run)]),

@@ -39,12 +39,16 @@ def separation(run: Run) -> Picture:
     return Picture(
         title="How far images of different labels are apart",
         caption=(
-            "Left: the ℓ∞ distance of the closest pair of different labels, beside twice the perturbation that is usual; grey "
-            "ticks are what the talk prints. Middle: how many test images have a training image of another label within a "
-            "distance. Right: what any classifier can have at most, from matching test images whose balls meet."
+            "Left: the ℓ∞ distance of the closest pair of different labels, beside twice the perturbation "
+            "that is usual; grey "
+            "ticks are what the talk prints. Middle: how many test images have a training image of another "
+            "label within a "
+            "distance. Right: what any classifier can have at most, from matching test images whose balls "
+            "meet."
         ),
         alt=(
-            "Bars of closest distances by data set and pair of sets; a line chart of the distribution of distances to the nearest "
+            "Bars of closest distances by data set and pair of sets; a line chart of the distribution of "
+            "distances to the nearest "
             "image of another label; a line chart of a bound on robust accuracy against ε."
         ),
         spec=side_by_side(panels),

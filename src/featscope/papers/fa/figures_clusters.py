@@ -74,12 +74,15 @@ def fig2(run: Run) -> Picture:
     return Picture(
         title="Which features the neurons learn from coarse and from fine labels",
         caption=(
-            "Each cell is the cosine between a cluster's feature and a weight vector after training, mean over seeds. A "
-            "weight that averages is equally close to all features of its class; one that decouples is close to a "
+            "Each cell is the cosine between a cluster's feature and a weight vector after training, mean "
+            "over seeds. A "
+            "weight that averages is equally close to all features of its class; one that decouples is close "
+            "to a "
             "single feature."
         ),
         alt=(
-            "Two heat maps of cosines, features by weights: the network trained with 2-class labels on the left, the one "
+            "Two heat maps of cosines, features by weights: the network trained with 2-class labels on the "
+            "left, the one "
             "trained with k-class labels on the right."
         ),
         spec=side_by_side([heat_map(_mean_table(run, key), title) for key, title in names.items()]),
@@ -109,12 +112,15 @@ def fig3(run: Run) -> Picture:
     return Picture(
         title="Robust accuracy of the networks trained with coarse and with fine labels",
         caption=(
-            "Red: the network trained with 2-class labels; blue: the one trained with k-class labels and read as a 2-class "
-            "classifier. A certified curve is a lower bound, an attacked one an upper bound, of the exact one. Thin lines are "
+            "Red: the network trained with 2-class labels; blue: the one trained with k-class labels and "
+            "read as a 2-class "
+            "classifier. A certified curve is a lower bound, an attacked one an upper bound, of the exact "
+            "one. Thin lines are "
             "seeds, thick ones their median; grey crosses are read off the paper's plot."
         ),
         alt=(
-            "Line chart: robust test accuracy in percent against the ℓ2 radius, two networks, by exact, certified and attacked "
+            "Line chart: robust test accuracy in percent against the ℓ2 radius, two networks, by exact, "
+            "certified and attacked "
             "radii, with points of the published curves."
         ),
         spec=side_by_side([panel]),
@@ -139,12 +145,15 @@ def ablations(run: Run) -> Picture:
     return Picture(
         title="Feature averaging when one setting is changed at a time",
         caption=(
-            "A row for each of the paper's Figures 5 to 9, its values in the paper's order; everything else is the setting of "
-            "Figure 2 (a). Cells are cosines between features and weights of the network trained with 2-class labels, "
+            "A row for each of the paper's Figures 5 to 9, its values in the paper's order; everything else "
+            "is the setting of "
+            "Figure 2 (a). Cells are cosines between features and weights of the network trained with "
+            "2-class labels, "
             "mean over seeds."
         ),
         alt=(
-            "Five rows of three heat maps of cosines, features by weights: along training points, learning rate, initial "
+            "Five rows of three heat maps of cosines, features by weights: along training points, learning "
+            "rate, initial "
             "scale, signal to noise, and cosine of the features."
         ),
         spec=side_by_side(maps, columns=3),
@@ -191,12 +200,15 @@ def scaling(run: Run) -> Picture:
     return Picture(
         title="How far from averaging, and how robust, as the sizes grow",
         caption=(
-            "Above: the distance of the weights from the averages (2-class) or single features (k-class) of the theorems. Below: "
-            "median radii in the unit in which the theorems have them constant, and coefficients in the setting of the talk. "
+            "Above: the distance of the weights from the averages (2-class) or single features (k-class) of "
+            "the theorems. Below: "
+            "median radii in the unit in which the theorems have them constant, and coefficients in the "
+            "setting of the talk. "
             "Exponents are fitted over all seeds. Thin lines are seeds, thick ones their median."
         ),
         alt=(
-            "Four line charts: distance of the weights from averaging along n and along d, both logarithmic; median robust "
+            "Four line charts: distance of the weights from averaging along n and along d, both logarithmic; "
+            "median robust "
             "radii along k; coefficients along d in the talk's setting."
         ),
         spec=side_by_side(panels, columns=2),
@@ -248,12 +260,15 @@ def assumption(run: Run) -> Picture:
     return Picture(
         title=f"Training as Assumption 4.3 has it, k = {spec.k}",
         caption=(
-            "Gradient flow after the first two literal steps of descent. Left and middle: from the least to the largest margin "
-            "of a training point and own coefficient, and the largest coefficient of another class's feature. Right: how many "
+            "Gradient flow after the first two literal steps of descent. Left and middle: from the least to "
+            "the largest margin "
+            "of a training point and own coefficient, and the largest coefficient of another class's "
+            "feature. Right: how many "
             "training points activate the neurons of their own class, from step 0 on."
         ),
         alt=(
-            "Line charts over the time τ = ηt on a logarithmic axis: ranges of margins and coefficients of both networks, and "
+            "Line charts over the time τ = ηt on a logarithmic axis: ranges of margins and coefficients of "
+            "both networks, and "
             "the share of active pairs of points and own neurons."
         ),
         spec=side_by_side([*panels, _active(run)]),
@@ -307,10 +322,12 @@ def built(run: Run) -> Picture:
     return Picture(
         title="No bias makes the averaging network robust",
         caption=(
-            "The exact median radius of the averaging network θ_avg, over the biases of its two neurons. Blank: its clean "
+            "The exact median radius of the averaging network θ_avg, over the biases of its two neurons. "
+            "Blank: its clean "
             f"accuracy is below {1 - SMALL:.0%}."
         ),
-        alt="Heat map of the exact median radius in units of √(d/k), over the bias of the positive and of the negative neuron.",
+        alt="Heat map of the exact median radius in units of √(d/k), over the bias of the positive and of "
+        "the negative neuron.",
         spec=side_by_side([shown]),
         claims=("FA-TD.1", "FA-TD.2"),
     )

@@ -52,11 +52,13 @@ def _heat_maps(run: Run, stage: str) -> list[HeatMap]:
 
 
 CELLS = (
-    "Cells are cosines between a class's feature and a weight vector of a head trained on embeddings of images, mean over "
+    "Cells are cosines between a class's feature and a weight vector of a head trained on embeddings of "
+    "images, mean over "
     "seeds. Above, embeddings as they are; below, after their mean was taken away."
 )
 MAPS = (
-    "Four heat maps of cosines, features by weights: heads trained with 2-class labels on the left and with 10-class labels "
+    "Four heat maps of cosines, features by weights: heads trained with 2-class labels on the left and with "
+    "10-class labels "
     "on the right, on embeddings as they are above and centred below."
 )
 
@@ -100,11 +102,13 @@ def fig10(run: Run) -> Picture:
     return Picture(
         title="How alike embeddings of images are, within and across classes",
         caption=(
-            "Cosines of the embeddings of training images, sorted by class; a cell is the mean over some images of the row's "
+            "Cosines of the embeddings of training images, sorted by class; a cell is the mean over some "
+            "images of the row's "
             "class and some of the column's. On the right the mean of all embeddings was taken away first. "
             f"Seed {spec.seeds[0]}."
         ),
-        alt="Two heat maps of cosines between embeddings, images sorted by class on both axes: as they are, and centred.",
+        alt="Two heat maps of cosines between embeddings, images sorted by class on both axes: as they are, "
+        "and centred.",
         spec=side_by_side(maps),
         claims=("FA-F10",),
         reproduces="FA Figure 10",
@@ -133,11 +137,13 @@ def along(run: Run) -> Picture:
     return Picture(
         title="The heads' cosines with features along training",
         caption=(
-            "Mean cosines of weights with the feature of their own class, with the other classes of their half and with the "
+            "Mean cosines of weights with the feature of their own class, with the other classes of their "
+            "half and with the "
             "other half. Dotted: where the paper's steps end. Thin lines are seeds, thick ones their median."
         ),
         alt=(
-            "Four line charts over steps, for both heads and both kinds of embedding: mean cosine with the own class, with "
+            "Four line charts over steps, for both heads and both kinds of embedding: mean cosine with the "
+            "own class, with "
             "other classes of the half, and with the other half."
         ),
         spec=side_by_side(panels, columns=2),
@@ -163,11 +169,13 @@ def radii(run: Run) -> Picture:
     return Picture(
         title="Robust accuracy of both heads over the radius",
         caption=(
-            "Shares of test embeddings that no attack moved across the boundary within the radius (upper bounds), and for "
+            "Shares of test embeddings that no attack moved across the boundary within the radius (upper "
+            "bounds), and for "
             "which none can (certified, lower bounds). Thin lines are seeds, thick ones their median."
         ),
         alt=(
-            "Two line charts, on embeddings as they are and centred: robust test accuracy against the ℓ2 radius, attacked "
+            "Two line charts, on embeddings as they are and centred: robust test accuracy against the ℓ2 "
+            "radius, attacked "
             "and certified, for both heads."
         ),
         spec=side_by_side([_radii(run, kind, what) for kind, what in KINDS.items()]),

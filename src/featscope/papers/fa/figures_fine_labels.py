@@ -38,12 +38,15 @@ def fine_labels(run: Run) -> Picture:
     return Picture(
         title="Robust accuracy of image networks trained with coarse and with fine labels",
         caption=(
-            "Red: networks trained with 2-class labels; blue: networks trained with 10-class labels and read as 2-class "
-            "classifiers, under several attacks; each curve is an upper bound. Thin lines are seeds, thick ones their median; "
+            "Red: networks trained with 2-class labels; blue: networks trained with 10-class labels and read "
+            "as 2-class "
+            "classifiers, under several attacks; each curve is an upper bound. Thin lines are seeds, thick "
+            "ones their median; "
             "grey crosses are read off the paper's plot."
         ),
         alt=(
-            "One line chart for each data set: robust test accuracy in percent against the ℓ2 radius, two networks under "
+            "One line chart for each data set: robust test accuracy in percent against the ℓ2 radius, two "
+            "networks under "
             "several attacks, with points of the published curves."
         ),
         spec=side_by_side([_curves(run, name) for name in names]),
