@@ -22,7 +22,7 @@ LIGHT = {
     "data fetch --help": "--source",
     "chekc": "error: unknown verb: chekc; did you mean check?",
     "rnu": "error: unknown verb: rnu; did you mean run?",
-    "nonsense": "choose one of bench, check, data, list, report, run",
+    "nonsense": "choose one of bench, check, data, explain, list, report, run, verify",
     "run": "error: Missing argument",
     "run patch-fig3 --profil quick": "error: No such option",
 }
