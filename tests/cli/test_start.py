@@ -32,7 +32,7 @@ LIGHT = {
     "data fetch --help": "--source",
     "chekc": "error: unknown verb: chekc; did you mean check?",
     "rnu": "error: unknown verb: rnu; did you mean run?",
-    "nonsense": "choose one of bench, check, data, doctor, figures, list, report, run",
+    "nonsense": "choose one of bench, check, data, doctor, explain, figures, list, report, run",
     "run": "error: Missing argument",
     "run patch-fig3 --profil quick": "error: No such option",
 }

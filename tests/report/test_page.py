@@ -21,7 +21,7 @@ from featscope.experiments.spec import identity, parse_assignments, resolve
 from featscope.report import collect as collecting
 from featscope.report import drawing
 from featscope.report.collect import collect, require_page
-from featscope.report.entries import entries, kind_of, read_ledger
+from featscope.report.entries import entries, kind_or_statement, read_ledger
 from featscope.report.overview import MEANINGS, against, by_kind, by_paper, headlines, statements
 from featscope.report.page import draw, in_script, render
 from featscope.report.settings import Told, distinguished, told
@@ -187,11 +187,11 @@ def test_sentences_say_what_the_ledger_says() -> None:
         ("AT Assumption 2.3 and §2.5 (small perturbation radius)", "assumption"),
         ("Theorem D.1", "theorem"),
         ("EP, talk: lower bound", "statement"),
-        ("CGRO §1, equation (C)", "equation"),
+        ("CGRO §1, equation (C)", "statement"),
     ],
 )
 def test_the_kind_is_read_off_the_reference(reference: str, kind: str) -> None:
-    assert kind_of(reference) == kind
+    assert kind_or_statement(reference) == kind
 
 
 def test_the_command_makes_the_same_run(folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from featscope.claims import book
 from featscope.claims.claim import Kind
+from featscope.core.errors import BadInput
 
 #: kinds of statements, in the order in which they are counted
 KINDS = tuple(kind.value for kind in Kind)
@@ -67,11 +68,12 @@ def slug(text: str) -> str:
     return re.sub(r"[^\w.]+", "-", text).strip("-")
 
 
-def kind_of(reference: str) -> str:
-    """What a reference names first: `AT Lemma 5.2 and Lemma D.22` is a lemma."""
-    words = re.findall(r"[a-z]+", reference.lower().replace("corollaries", "corollary"))
-    named = [word for word in words if word in KINDS]
-    return named[0] if named else "statement"
+def kind_or_statement(reference: str) -> str:
+    """The kind of a line that does not say it, by its reference."""
+    try:
+        return kind_of(reference).value
+    except BadInput:
+        return "statement"
 
 
 def _numbers(line: Mapping[str, Any], evidence: Mapping[str, Any]) -> dict[str, float | None]:
@@ -116,7 +118,7 @@ def entry(line: Mapping[str, Any], anchor: str) -> Entry:
         reading=said["reading"],
         reads=said["reads"],
         verdict=said["verdict"],
-        kind=said["kind"] or kind_of(said["reference"]),
+        kind=said["kind"] or kind_or_statement(said["reference"]),
         value=numbers["value"],
         bound=numbers["bound"],
         low=numbers["low"],
