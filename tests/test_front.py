@@ -178,7 +178,7 @@ def test_a_check_is_a_list_that_shows_itself_as_a_table(folder: Path) -> None:
     assert [line.id for line in lines] == ["CG-LA.1", "CG-LA.2"]
     assert {"runs"} <= set(lines[0].evidence)
     head, first, second = repr(lines).splitlines()
-    assert head.split() == ["claim", "reading", "verdict", "value", "rule", "interval", "profile"]
+    assert head.split() == ["claim", "reading", "verdict", "value", "rule", "interval", "statement"]
     assert first.split()[0] == "CG-LA.1"
     assert f"{lines[1].value:.4g}" in second
     assert lines._repr_html_().count("<tr>") == 3

@@ -25,7 +25,7 @@ from featscope.cli.listing import list_
 from featscope.cli.report import report
 from featscope.cli.run import run
 from featscope.cli.show import show
-from featscope.cli.verify import verify
+from featscope.cli.verify import verify_
 from featscope.core.errors import FeatscopeError, unknown
 
 app = typer.Typer(
@@ -41,7 +41,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "run": run,
     "check": check,
     "explain": explain,
-    "verify": verify,
+    "verify": verify_,
     "report": report,
     "figures": figures,
     "bench": bench,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from featscope.claims import book
-from featscope.claims.claim import Kind
+from featscope.claims.claim import Kind, kind_of
 from featscope.core.errors import BadInput
 
 #: kinds of statements, in the order in which they are counted

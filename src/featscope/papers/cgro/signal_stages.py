@@ -20,9 +20,9 @@ from featscope.dynamics.signal_descent import (
     Kernel,
     Objective,
     RoutePair,
+    both_routes,
     descent_step,
     recursion_step,
-    side_by_side,
 )
 from featscope.dynamics.trajectory import Observe, by_seed, trajectory
 from featscope.experiments.cost import Size
@@ -279,7 +279,7 @@ def descent_gap(spec: SignalStages, instance: Instance, folder: Folder) -> float
         return {Verification.gap_u: (state.w[..., 0] - state.u).abs().amax(-1), Verification.gap_v: gap_v}
 
     first, every = kernel.start(spec.n), max(1, spec.verify_steps // 40)
-    start, step = RoutePair(first.u, first.v, first.c, one.w), side_by_side(recursion, first, descent)
+    start, step = RoutePair(first.u, first.v, first.c, one.w), both_routes(recursion, first, descent)
     runs, keep = by_seed(spec.seeds[:1]), folder.part("verify")
     done = trajectory(step, start, spec.verify_steps, gaps, every, runs=runs, keep=keep)
     done.healthy("descent beside the recursion", "lower learning_rate")
