@@ -30,7 +30,7 @@ LIGHT = {
     "bench --help": "--json",
     "data fetch --help": "--source",
     "chekc": "error: unknown verb: chekc; did you mean check?",
-    "rnu": "error: unknown verb: rnu; did you mean run?",
+    "rnu": "error: unknown verb: rnu; did you mean run or runs?",
     "nonsense": "choose one of bench, check, data, doctor, list, report, run",
     "run": "error: Missing argument",
     "run patch-fig3 --profil quick": "error: No such option",
