@@ -36,7 +36,7 @@ SEED ?= 0
 PACKAGES ?=
 LEAST ?= 0
 mutate: $(VENV)/ready-dev
-	$(BIN)/python tools/mutate $(PACKAGES) --sample $(N) --seed $(SEED) --least $(LEAST)
+	$(BIN)/python tools/mutate $(PACKAGES) --sample $(N) --seed $(SEED) --least $(LEAST) $(if $(CHOSEN),--chosen $(CHOSEN))
 
 # Kill −9 at 20 moments of each command, two processes at once, a disk that is really full (docs/testing.md).
 test-faults: $(VENV)/ready-dev

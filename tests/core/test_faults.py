@@ -2,7 +2,7 @@
 same result, errors of one line.
 
 The short form runs with all tests; `make test-faults` sets FEATSCOPE_FAULTS to the number of kills for each
-command (docs/testing-faults.md).
+command (docs/testing.md).
 """
 
 import contextlib

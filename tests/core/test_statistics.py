@@ -175,3 +175,6 @@ def test_what_does_not_exist_is_null_in_a_summary() -> None:
     assert as_fact(Interval(0.5, 0.25, 0.75)) == {"mean": 0.5, "interval": [0.25, 0.75]}
     assert as_fact(mean_interval([0.5])) == {"mean": 0.5, "interval": None}
     assert as_fact(NOTHING) == {"mean": None, "interval": None}
+    # One end alone is no interval.
+    assert as_fact(Interval(0.5, -math.inf, 0.75)) == {"mean": 0.5, "interval": None}
+    assert as_fact(Interval(0.5, 0.25, math.nan)) == {"mean": 0.5, "interval": None}

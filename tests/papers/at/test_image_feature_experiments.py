@@ -40,6 +40,13 @@ TINY: dict[str, Any] = {
 }
 
 
+def test_other_inversions_attack_nothing_again():
+    """Robust accuracy is counted in the run that all readings share; the others only invert."""
+    assert images.FEATURES.overrides == {}
+    for need in (*images.STARTS.values(), images.SMALL_STEPS):
+        assert (need.overrides["attacked"], need.overrides["images"]) == (0, 50)
+
+
 def test_each_network_serves_once_as_reference_and_once_as_fresh():
     found = pairs((4, 7, 9))
     assert found == [(4, 7), (7, 9), (9, 4)]

@@ -276,7 +276,7 @@ PAIRS |= {"blocks_below": 0.0, "feature_cosine_largest": 0.05}
 def fake_run(encoder: str = "efficientnet-lite0", side: int = 224, **numbers: list[float]) -> Run:
     """A run of three seeds; ``numbers`` change columns, those of a head with its name before."""
     table, pairs = [], []
-    for seed, kind in itertools.product(range(3), embedding_heads.KINDS):
+    for seed, kind in itertools.product(range(3), embedding_heads.EMBEDDING_KINDS):
         given = {key: values[seed] for key, values in numbers.items()}
         pairs.append({"kind": kind, "seed": seed, **PAIRS, **{k: v for k, v in given.items() if k in PAIRS}})
         for net, stage in itertools.product(study.NETS, study.STAGES):
