@@ -195,4 +195,4 @@ def test_nobody_is_told_to_delete_a_folder_that_holds_other_runs(tmp_path: Path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(BadInput, match=r"move manifest\.json out of") as caught:
         StoredRun(tmp_path).manifest  # noqa: B018 - reading refuses
-    assert "delete" not in str(caught.value)
+    assert "delete the folder" not in str(caught.value)

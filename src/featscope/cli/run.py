@@ -126,9 +126,7 @@ def _print_numbers(done: Run) -> None:
     table.add_column(ratio=2)
     table.add_column(overflow="fold")
     if done.diverged:
-        tell(
-            f"left the numbers, and is in none of these: {', '.join(done.diverged)}; lower the learning rate"
-        )
+        tell(f"left the numbers, in none of these: {', '.join(done.diverged)}; lower the learning rate")
     for meaning, value in key_numbers(plan.highlights, done.summary):
         table.add_row(meaning, value)
     out.print(table, markup=False, highlight=False)
