@@ -17,7 +17,7 @@ import featscope as fs
 from featscope.front import FinishedRun, Listing
 from featscope.plots.picture import Picture
 
-HEAVY = ("torch", "numpy", "polars", "pydantic", "matplotlib", "typer", "rich")
+HEAVY = ("torch", "numpy", "polars", "pydantic", "vl_convert", "typer", "rich")
 PUBLIC = sorted(set(fs.__all__) - {"__version__"})
 
 

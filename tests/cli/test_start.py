@@ -10,7 +10,7 @@ from featscope.bench import start
 from featscope.bench.registry import BENCHES
 
 # typer loads pydantic by itself
-HEAVY = ["torch", "numpy", "scipy", "polars", "matplotlib", "jinja2", "safetensors"]
+HEAVY = ["torch", "numpy", "scipy", "polars", "vl_convert", "jinja2", "safetensors"]
 LIGHT = {
     "--help": "Usage: featscope [OPTIONS] COMMAND",
     "--version": "0.",

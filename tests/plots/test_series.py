@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from featscope.plots.axes import Axis
 from featscope.plots.palette import ATTACKED, CLEAN, NON_ROBUST, REFERENCE, ROBUST
 from featscope.plots.panels import Panel
+from featscope.plots.picture import Picture
 from featscope.plots.series import (
     EVERY_SEED,
     SPARSE,
@@ -236,3 +237,13 @@ def test_a_band_counts_its_ends_into_the_axes() -> None:
     band = Band("b", ROBUST, [1, 10], [0.01, 0.1], [0.1, 0.2], [1, 2])
     area = layers(band, x=Axis("d", "log"), y=Axis("c", "log"))[0]
     assert area["encoding"]["y"]["scale"]["domain"] == [0.01, 2]
+
+
+@pytest.mark.parametrize("count", [2, SPARSE + 1])
+def test_what_the_first_layer_says_of_the_axes_is_drawn(count: int) -> None:
+    """Axes are written once for all layers, also where the first is a line with points that are not seen."""
+    x = np.linspace(0, 1, count)
+    ticks = Axis("share", limits=(0, 1), ticks=(0, 0.37, 1))
+    lines = [Curve("a", ROBUST, x, x), Curve("b", CLEAN, x, 1 - x)]
+    spec = side_by_side([Panel("p", LINEAR, ticks, lines, [Rule(0.5, "half", "y")])])
+    assert ">0.37<" in Picture("title", "caption", "alt", spec).svg()

@@ -95,6 +95,8 @@ class Axis:
             scale["constant"] = self.constant
         if self.kind == "linear":
             scale["zero"] = self.zero
+            if not self.zero and self.limits is None:
+                scale["padding"] = 6  # points at the ends are whole
         if self.limits is not None:
             scale |= {"domain": list(self.limits), "nice": False}
         ticks: dict[str, Any] = {"tickCount": 5} if self.ticks is None else {"values": list(self.ticks)}

@@ -78,7 +78,8 @@ MEANINGS = {
     "theory": THEORY,
     "reference": REFERENCE,
 }
-#: for what has a name and no meaning of its own (data sets, dimensions), in a fixed order
+#: for what has a name and no meaning of its own (data sets, dimensions), in a fixed order; beside a meaning only where
+#: the check of pictures finds their colours apart (grey always is)
 CATEGORIES = tuple(
     Look(colour, DASHES[place], SHAPES[place])
     for place, colour in enumerate(("#703dff", "#ff5200", "#338fff", "#9952a3", "#ad5233"))

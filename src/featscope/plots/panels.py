@@ -75,13 +75,15 @@ def titled(title: str) -> list[str]:
 
 def _keep_first_axes(layers: Sequence[Spec]) -> None:
     """Layers share their axes: what the first says of them need not be said again."""
-    said: set[str] = set()
-    for unit in (unit for layer in layers for unit in layer.get("layer", [layer])):
-        for channel in ("x", "y"):
-            if channel in said:
-                unit["encoding"].get(channel, {}).pop("axis", None)
-            elif channel in unit["encoding"]:
-                said.add(channel)
+    for channel in ("x", "y"):
+        said = False
+        for layer in layers:
+            encodings = [
+                unit["encoding"] for unit in layer.get("layer", [layer]) if channel in unit["encoding"]
+            ]
+            for encoding in encodings if said else ():
+                encoding[channel].pop("axis", None)
+            said = said or bool(encodings)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from featscope.plots.grids import Categories, Group
 from featscope.plots.palette import (
     ATTACKED,
     CATEGORIES,
-    CERTIFIED,
     CLEAN,
     NON_ROBUST,
     REFERENCE,
@@ -188,7 +187,7 @@ def _by_reading(run: Run) -> Categories:
         for sample, look in (("train", TRAIN), ("test", TEST))
     ]
     sure = [_values(run, "train", reading, c.certified) for reading in (NOISE_BALL, BALL)]
-    groups.append(Group("train, certified", CERTIFIED, [[], [], *sure]))
+    groups.append(Group("train, certified", TRAIN.variant(1), [[], [], *sure]))
     groups.append(Group("any classifier, at most", THEORY, [[], [], [], [_any_classifier(run)]]))
     names = ["clean", "at (A)", "(A) + noise ball", "ball δ"]
     return Categories("at the end of training", names, ACCURACY, groups, width=420, height=HEIGHT)

@@ -131,7 +131,7 @@ def _counts(run: Run) -> Panel:
         )
     one = rows.filter(pl.col(c.delta) == spec.shown_delta)
     d = one[c.D].to_numpy()
-    drawn.append(Curve(f"f_S, ℓ∞, N = {spec.n}", NON_ROBUST, d, one[c.cgro].to_numpy()))
+    drawn.append(Curve(f"f_S, ℓ∞, N = {spec.n}", CATEGORIES[3], d, one[c.cgro].to_numpy()))
     drawn.append(Curve("clean classifier, D + 1", CLEAN, d, d + 1))
     title = f"for a robust error below μ = {spec.shown_mu:g}"
     return Panel(title, Axis("dimension D"), PARAMETERS, drawn, width=340, height=260)

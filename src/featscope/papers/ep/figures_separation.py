@@ -25,10 +25,11 @@ def separation(run: Run) -> Picture:
     distances, bounds = [], []
     for name, look in looks.items():
         values = np.sort(run.part("nearest", dataset=name)[Nearest.nearest].to_numpy())
-        distances.append(Curve(name, look, values, np.arange(1, len(values) + 1) / len(values), points=False))
+        steps = np.repeat(np.arange(len(values) + 1) / len(values), 2)[1:-1]
+        distances.append(Curve(name, look, np.repeat(values, 2), steps, points=False))
         rows = run.part("matching", dataset=name).sort(Matching.eps)
         bounds.append(Curve(name, look, rows[Matching.eps].to_numpy(), rows[Matching.bound].to_numpy()))
-    limit = Axis("robust accuracy on the subset, at most", limits=(0.45, 1.03))
+    limit = Axis("robust accuracy, at most", limits=(0.45, 1.03))
     nearest = Axis("ℓ∞ distance to another label", limits=(0, 1.03))
     panels: list[Shown] = [
         _bars(run),
@@ -61,7 +62,9 @@ def _bars(run: Run) -> Categories:
     distances = [[row[Closest.separation]] for row in found]
     usual = [[] if row.get(Closest.eps) is None else [2 * row[Closest.eps]] for row in found]
     groups = [
-        Group("closest pair", CATEGORIES[4], distances, [row.get(Closest.printed) for row in found]),
+        Group(
+            "closest pair", CATEGORIES[4].dashed(0), distances, [row.get(Closest.printed) for row in found]
+        ),
         Group("2ε", REFERENCE, usual),
     ]
     whole = bool(run.part("closest")[Closest.whole].all())
