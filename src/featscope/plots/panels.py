@@ -66,7 +66,16 @@ class Panel:
             unit["params"] = [*([switch.picked()] if self.has_legend else []), _zoom(place)]
         layers += writer.rules()
         _keep_first_axes(layers)
-        return {"title": titled(self.title), "width": self.width, "height": self.height, "layer": layers}
+        return {
+            "title": titled(self.title),
+            "width": self.width,
+            "height": self.height,
+            "layer": layers or [NOTHING],
+        }
+
+
+#: a panel without series is an empty frame: Vega cannot lay out a view without layers
+NOTHING: Spec = {"data": {"values": [{}]}, "mark": {"type": "point", "opacity": 0}}
 
 
 def titled(title: str) -> list[str]:

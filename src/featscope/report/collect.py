@@ -105,5 +105,7 @@ def _within_budget(runs: Sequence[Run], ledger: Ledger) -> tuple[list[Section], 
         troubles += wrong
         room -= sum(figure.weight for figure in made[run.path].figures)
     sections = [made[run.path] for run in ordered]
-    titles = distinguished([one.told for one in sections])
-    return [replace(one, told=title) for one, title in zip(sections, titles, strict=True)], troubles
+    # Every run is compared with every other: only as many as have a section of their own.
+    full = [one for one in sections if one.detailed]
+    titles = dict(zip(map(id, full), distinguished([one.told for one in full]), strict=True))
+    return [replace(one, told=titles.get(id(one), one.told)) for one in sections], troubles
