@@ -18,7 +18,7 @@ import page_figures
 import reproducibility
 import tutorials
 from featscope.claims.registry import claims
-from featscope.cli.main import VERBS
+from featscope.cli.main import GROUPS, VERBS
 from featscope.report.figures import drawings
 
 ROOT = next(path for path in Path(__file__).parents if (path / "pyproject.toml").exists())
@@ -276,13 +276,9 @@ def test_the_page_of_the_api_has_every_public_name() -> None:
     assert {name for name in featscope.__all__ if name != "__version__"} <= shown
 
 
-#: verbs of the plan, which pages may describe before they are built
-PLANNED = {"explain", "show", "verify", "figures", "runs", "doctor"}
-
-
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_verbs_on_a_page_are_verbs(page: Path) -> None:
-    verbs = {*VERBS, "data", *PLANNED}
+    verbs = {*VERBS, *GROUPS}
     named_here = re.findall(r"(?:`|^    |\$ )featscope ([a-z]+)", read(page), re.MULTILINE)
     assert [verb for verb in named_here if verb not in verbs] == []
 
