@@ -43,7 +43,7 @@ def test_the_readme_runs_as_printed(capsys, tmp_path, monkeypatch):
     printed = capsys.readouterr().out.splitlines()
     assert names["run"].settings.law.d == 200
     assert names["run"].settings.seeds == (0, 1)
-    assert printed[0].split() == ["claim", "reading", "verdict", "value", "bound"]
+    assert printed[0].split() == ["claim", "reading", "verdict", "value", "rule", "interval", "statement"]
     assert len(printed) == 1 + len(names["ledger"]) + 3
     assert {path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()} >= {
         "patch-fig3",

@@ -88,5 +88,5 @@ EXPERIMENTS = (
 )
 MEAN = Reading("mean", "the mean over seeds ÷ √(2 ln m), for every m", {"run": Need("own-maxima")}, judge)
 STATEMENT = "The mean of the largest of m standard normals is at most √(2 ln m)."
-CLAIMS = (Claim("OWN-max", "own", "a textbook", STATEMENT, (), (MEAN,)),)
+CLAIMS = (Claim("OWN-max", "own", "a textbook's proposition", STATEMENT, (), (MEAN,)),)
 FIGURES = {"own-maxima": {"maxima": draw}}

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from featscope.core.locks import locked_file
-from featscope.report.page import write_page
+from featscope.report.page import Content, write_page
 
 
 def test_a_page_has_no_company(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_page([], tmp_path / "page.html")
+    write_page(Content(()), tmp_path / "page.html")
     monkeypatch.chdir(tmp_path)
-    write_page([], Path("page.html"))
+    write_page(Content(()), Path("page.html"))
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 

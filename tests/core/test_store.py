@@ -133,7 +133,7 @@ def test_a_crash_while_saving_a_step_once_more_keeps_its_last_save(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(stores, "to_safetensors", full)
+    monkeypatch.setattr(files, "to_safetensors", full)
     with pytest.raises(OSError, match="full"):
         part.save(2, False, [], {"t": torch.zeros(2)})
     monkeypatch.undo()

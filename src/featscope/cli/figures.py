@@ -10,7 +10,7 @@ import typer
 from featscope.cli.console import say
 
 
-def figures(
+def figures_(
     folders: Annotated[list[Path], typer.Argument(help="run folders, or folders that hold runs")],
     target: Annotated[Path, typer.Option("--out", "-o", help="the folder to write into")] = Path("figures"),
     form: Annotated[

@@ -20,7 +20,7 @@ from featscope.cli.check import check
 from featscope.cli.console import out
 from featscope.cli.doctor import doctor
 from featscope.cli.explain import explain
-from featscope.cli.figures import figures
+from featscope.cli.figures import figures_
 from featscope.cli.listing import list_
 from featscope.cli.report import report
 from featscope.cli.run import run
@@ -43,7 +43,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "explain": explain,
     "verify": verify_,
     "report": report,
-    "figures": figures,
+    "figures": figures_,
     "bench": bench,
     "doctor": doctor,
 }

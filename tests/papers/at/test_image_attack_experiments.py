@@ -333,7 +333,7 @@ def test_stronger_attacks_may_find_little_more(fooled, verdict):
         (FINE, {"coarse": "0,1|2,3"}, "cover the ten classes"),
         (FINE, {"mnist.network.grouping": "halves"}, "fine labels"),
         (FINE, {"datasets": ["svhn"]}, "datasets"),
-        (FINE, {"datasets": []}, "at least one data set"),
+        (FINE, {"datasets": []}, "datasets must not be empty"),
         (FINE, {"datasets": ["mnist", "mnist"]}, "each once"),
         (FINE, {"cifar10.network.seeds": [1]}, "seeds of the network"),
         (FEATURES, {"seeds": [0]}, "must not be the references"),

@@ -43,7 +43,7 @@ TINY: dict[str, Any] = {
 
 def test_other_inversions_attack_nothing_again():
     """Robust accuracy is counted in the run that all readings share; the others only invert."""
-    assert images.FEATURES.overrides == {}
+    assert images.IMAGE_FEATURES.overrides == {}
     for need in (*images.STARTS.values(), images.SMALL_STEPS):
         assert (need.overrides["attacked"], need.overrides["images"]) == (0, 50)
 

@@ -18,14 +18,14 @@ from featscope.papers.at.fig3_summary import phase_switch
 from featscope.papers.at.final_values import final_values
 from featscope.papers.at.patch_fig3 import PatchFig3
 from featscope.papers.at.runs import (
-    ADVERSARIAL,
     ASSUMPTION,
     COORDINATE,
     FIG3,
+    FOR_ADVERSARIAL,
+    FOR_STANDARD,
     LITERAL,
     MASKED,
     PGD_TRAINING,
-    STANDARD,
 )
 
 
@@ -189,7 +189,7 @@ CLAIMS = (
         statement="Standard training fits perfectly, learns the non-robust features, generalises, and fails "
         "under a perturbation that looks at no model.",
         hypotheses=ASSUMPTION,
-        assumes=STANDARD,
+        assumes=FOR_STANDARD,
         readings=(
             Reading(
                 "perfect-fit",
@@ -219,7 +219,7 @@ CLAIMS = (
         statement="Adversarial training fits robustly, learns the robust features, and is robust on fresh "
         "data.",
         hypotheses=ASSUMPTION,
-        assumes=ADVERSARIAL,
+        assumes=FOR_ADVERSARIAL,
         readings=(
             *_adversarial("", FIG3, "η = 1, patch clip"),
             *_adversarial("literal", LITERAL, "η = 0.1, T = 1000, patch clip"),

@@ -44,9 +44,9 @@ ROOM, NOISE_SIZE = "B.3 room", "B.3 noise"
 STRONGER_THAN_RADIUS, RADIUS_REACHES, RADIUS_SIZE = "B.3 α ≫ ε", "B.3 ε > β", "§2.5 ε = Θ(σ_n√d)"
 SEPARATED = "2ε-separation"
 #: Theorem 4.3 and what it stands on
-STANDARD = (STRONG, DENSE, ROOM, NOISE_SIZE, STRONGER_THAN_RADIUS, RADIUS_REACHES, RADIUS_SIZE)
+FOR_STANDARD = (STRONG, DENSE, ROOM, NOISE_SIZE, STRONGER_THAN_RADIUS, RADIUS_REACHES, RADIUS_SIZE)
 #: Theorem 4.4 speaks of robust classification, which needs classes apart
-ADVERSARIAL = (*STANDARD, SEPARATED)
+FOR_ADVERSARIAL = (*FOR_STANDARD, SEPARATED)
 #: the noiseless lemmas on who grows first (D.9 to D.11) …
 GROWTH = (DENSE, ROOM)
 #: … and with the attack (D.23 to D.26), which must outweigh β and not α

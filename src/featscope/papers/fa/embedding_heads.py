@@ -13,8 +13,8 @@ from featscope.laws.clusters import ClusterBatch
 from featscope.nets.multiclass import MultiClass, logits, readout
 from featscope.papers.fa.clusters import right
 
-Kind = Literal["raw", "centred"]
-EMBEDDING_KINDS: tuple[Kind, ...] = ("raw", "centred")
+EmbeddingKind = Literal["raw", "centred"]
+EMBEDDING_KINDS: tuple[EmbeddingKind, ...] = ("raw", "centred")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,11 @@ def half_signs(k: int, dtype: torch.dtype) -> Tensor:
 
 
 def make_task(
-    train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], kind: Kind, k: int, squared_norm: float
+    train: tuple[Tensor, Tensor],
+    test: tuple[Tensor, Tensor],
+    kind: EmbeddingKind,
+    k: int,
+    squared_norm: float,
 ) -> Task:
     """Centre by the training mean if asked.
 

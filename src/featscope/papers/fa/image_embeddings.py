@@ -44,7 +44,7 @@ from featscope.nets.encoders import Encoder, load_encoder
 from featscope.papers.fa.embedding_columns import Figure10, HeadPath, HeatMap
 from featscope.papers.fa.embedding_heads import (
     EMBEDDING_KINDS,
-    Kind,
+    EmbeddingKind,
     Task,
     blocks,
     cosine_table,
@@ -121,7 +121,7 @@ class ImageEmbeddings(Spec):
 
 
 def train_head(
-    spec: ImageEmbeddings, task: Task, net: str, kind: Kind, seed: int, folder: Folder
+    spec: ImageEmbeddings, task: Task, net: str, kind: EmbeddingKind, seed: int, folder: Folder
 ) -> dict[str, Tensor]:
     """Weights after §6.1's steps and after the long training; rows along both."""
     heads, k = spec.heads, len(task.signs)
@@ -274,7 +274,7 @@ def _heads(spec: ImageEmbeddings, folder: Folder) -> Json:
     return found
 
 
-def _median_radii(spec: ImageEmbeddings, folder: Folder, kind: Kind) -> Json:
+def _median_radii(spec: ImageEmbeddings, folder: Folder, kind: EmbeddingKind) -> Json:
     """Median radius of each head over the test points of a seed."""
     found: Json = {}
     for net in NETS:
@@ -285,7 +285,7 @@ def _median_radii(spec: ImageEmbeddings, folder: Folder, kind: Kind) -> Json:
     return found
 
 
-def _figure10(spec: ImageEmbeddings, folder: Folder, kind: Kind) -> Json:
+def _figure10(spec: ImageEmbeddings, folder: Folder, kind: EmbeddingKind) -> Json:
     numbers = [rows[0] for rows in _rows(spec, folder, "correlation", kind=kind)]
     return {key: over_rows(numbers, key) for key in numbers[0]}
 
