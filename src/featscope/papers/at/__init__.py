@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from featscope.papers.at import (
+    claims_depth,
     claims_feature_attacks,
     claims_image_features,
+    claims_inner,
     claims_law,
     claims_noise,
     claims_recursion,
@@ -43,6 +45,8 @@ CLAIMS = (
     *claims_scaling.CLAIMS,
     *claims_noise.CLAIMS,
     *claims_training.CLAIMS,
+    *claims_inner.CLAIMS,
+    *claims_depth.CLAIMS,
     *claims_image_features.CLAIMS,
     *claims_feature_attacks.CLAIMS,
 )

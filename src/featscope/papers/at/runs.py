@@ -34,5 +34,8 @@ MINIMA = Need("patch-minima")
 SCALING = Need("patch-scaling")
 RECURSION = Need("patch-recursion")
 NOISE = Need("patch-noise")
+INNER = Need("patch-inner")
+DEPTH = Need("patch-depth")
+DEPTH_TEN = Need("patch-depth", {"law.k": 10})
 
 ASSUMPTION = ("Assumption 2.3 and the choices of B.3",)
