@@ -13,6 +13,7 @@ from featscope.claims.judging import (
     at_most,
     every,
     largest,
+    number,
     one_run,
     over_seeds,
     scoped,
