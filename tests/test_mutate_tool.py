@@ -1,8 +1,10 @@
 """The mutation sampler on a toy package: the changes it makes, the draw, and who notices."""
 
+import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,14 @@ def changes(monkeypatch):
     import changes
 
     return changes
+
+
+@pytest.fixture
+def choices(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOL))
+    import chosen
+
+    return chosen
 
 
 @pytest.fixture
@@ -116,6 +126,44 @@ def test_the_draw_depends_on_the_seed_and_not_on_the_folder(changes, toy):
     assert [m.rank(3) for m in here] == [m.rank(3) for m in there]
     assert [m.rank(3) for m in here] != [m.rank(4) for m in here]
     assert {m.place for m in here} == {"formula.area", "formula.nearest"}
+
+
+def test_every_accepted_and_every_hand_written_mutant_is_still_one(changes, choices):
+    package = TOOL.parents[1] / "src" / "featscope"
+    entries = tomllib.loads((TOOL.parent / "mutants-accepted.toml").read_text())["mutant"]
+    modules = {entry["place"].partition(".")[0] for entry in entries}
+    there = {
+        choices.key(mutant)
+        for path in package.rglob("*.py")
+        if path.stem in modules
+        for mutant in changes.mutants(path, path.stem, "")
+    }
+    assert [entry for entry in entries if choices.named(entry) not in there] == []
+    assert all(m.compiles for m in choices.chosen(TOOL.parent / "mutants-by-hand.toml", [], package))
+
+
+def test_what_survived_is_tried_again_and_a_table_is_tried_as_written(changes, choices, toy, capsys):
+    package = toy / "src" / "toy"
+    pool = changes.mutants(package / "shapes" / "formula.py", "toy.shapes.formula", "shapes")
+    rows = [
+        {"outcome": outcome, "place": m.place, "code": m.code, "before": m.before, "after": m.after}
+        for m, outcome in zip(pool, ["killed", "survived", "not covered"], strict=False)
+    ]
+    rows.append({"outcome": "survived", "place": "formula.gone", "code": "0", "before": "0", "after": "1"})
+    (toy / "last.json").write_text(json.dumps({"mutants": rows}))
+    assert choices.chosen(toy / "last.json", pool, package) == pool[1:3]
+    assert "no longer there: formula.gone" in capsys.readouterr().err
+    table = toy / "table.toml"
+    table.write_text(
+        '[[mutant]]\nfile = "shapes/formula.py"\nbefore = "width * height"\nafter = "width + height"\n'
+    )
+    (mutant,) = choices.chosen(table, [], package)
+    assert mutant.source == FORMULA.replace("width * height", "width + height")
+    assert (mutant.module, mutant.place, mutant.line) == ("toy.shapes.formula", "formula.area", 8)
+    assert (mutant.package, mutant.function, mutant.runs_at_import) == ("shapes", (4, 8), False)
+    table.write_text('[[mutant]]\nfile = "shapes/formula.py"\nbefore = "target"\nafter = "0"\n')
+    with pytest.raises(SystemExit, match="not once: target"):
+        choices.chosen(table, [], package)
 
 
 def test_a_wrong_formula_is_killed_and_a_harmless_change_survives(toy):

@@ -1,12 +1,15 @@
 """Attacks against their printed schedules, written out a second time; threats inside, on and outside; streams
 of batches."""
 
+import dataclasses
 import math
 
 import pytest
 import torch
 
 from featscope.attacks.apgd import APGD, AdaptiveSteps, checkpoints
+from featscope.attacks.copies import Fallen, recount
+from featscope.attacks.curve import robust_curve
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.minimal import MinimalPGD
 from featscope.attacks.pgd import PGD
@@ -153,7 +156,8 @@ def test_a_threat_contains_what_is_inside_and_on_it_and_nothing_outside(norm):
     for place, inside in ((0, True), (1, False), (2, False), (3, True)):
         one = torch.zeros_like(x)
         one[:, 0, place] = 0.01
-        assert part.contains(one, x).tolist() == [inside] * 3
+        for step in (one, -one):
+            assert part.contains(step, x).tolist() == [inside] * 3
     nothing = Threat(norm, 0.0, 2)
     assert nothing.contains(0 * x, x).all()
     assert not nothing.contains(1e-9 * unit, x).any()
@@ -309,3 +313,62 @@ def test_a_step_is_halved_by_too_few_rises_or_by_no_gain_with_an_unchanged_step(
     assert climb.size.tolist() == [0.5 if halves else 1.0]
     assert climb.delta.tolist() == [[0.25, 0.25] if halves else [0.5, 0.5]]
     assert climb.halved.tolist() == [halves]
+
+
+def test_a_margin_of_zero_is_reached():
+    """FA's sgn(0) = −1: where the score is 0 the point counts as misclassified."""
+
+    def objective(z):
+        return (z[..., 0] - 0.5).clamp(min=0), torch.tensor([-1.0, 0.0], dtype=z.dtype).expand_as(z)
+
+    x = torch.tensor([[1.0, 0.0], [0.5, 0.0]], dtype=torch.float64)
+    found = MinimalPGD(steps=10, restarts=2, rounds=6, reach=4.0)(objective, x, stream(0, "a"))
+    assert found.radius.tolist() == pytest.approx([0.5, 0.0], abs=1e-6)
+    assert objective(x + found.delta)[0].tolist() == [0.0, 0.0]
+
+
+def test_a_tie_is_wrong_on_the_network_itself():
+    def level(x):
+        return torch.zeros(len(x), 2)
+
+    x, y = torch.zeros(3, 1), torch.tensor([0, 1, 0])
+    searched = Fallen(torch.full((3,), torch.inf), torch.zeros_like(x), {"a": torch.full((3,), torch.inf)})
+    found, differs = recount(level, searched, x, y)
+    assert found.fooled_at.tolist() == [0.0] * 3
+    assert found.after["a"].tolist() == [0.0] * 3
+    assert not differs.any()
+
+
+def test_the_first_radius_of_a_curve_is_searched_from_a_start_within_it():
+    seen = []
+
+    @dataclasses.dataclass(frozen=True)
+    class Recording(PGD):
+        def __call__(self, model, x, y, threat, rng, start=None):
+            seen.append((threat, start))
+            return super().__call__(model, x, y, threat, rng, start)
+
+    x = torch.full((200, 2), 0.5, dtype=torch.float64)
+    robust_curve(
+        lambda z: torch.stack([z[:, 0] * 0 + 1, z[:, 0] * 0], -1),
+        x,
+        torch.zeros(200).long(),
+        Threat("L2", 1.0, 1),
+        (0.1, 0.2, 0.4),
+        Recording(steps=1),
+        stream(0, "a"),
+    )
+    threat, start = seen[0]
+    assert threat.eps == 0.2
+    assert threat.contains(start, x).all()
+    # uniform in the disc: a quarter within half the radius
+    assert float((start.norm(dim=-1) < 0.1).double().mean()) == pytest.approx(0.25, abs=0.1)
+
+
+def test_a_support_broadcasts_to_an_example_or_is_refused():
+    x, y = torch.zeros(3, 2, 4), torch.zeros(3).long()
+    for shape in ((4,), (1, 4), (2, 1), (2, 4), (1, 1)):
+        Threat("Linf", 0.1, 2, support=torch.ones(shape)).require_fits(x, y)
+    for shape in ((3,), (2,), (2, 2), (3, 1, 4), (2, 2, 4)):
+        with pytest.raises(BadInput, match="broadcast"):
+            Threat("Linf", 0.1, 2, support=torch.ones(shape)).require_fits(x, y)

@@ -246,3 +246,10 @@ def test_a_subspace_threat_moves_in_its_span_only_and_is_rotation_invariant() ->
     assert torch.allclose(threat.dual_norm(g), axes.dual_norm(g @ turn), atol=1e-10)
     with pytest.raises(BadInput, match="L2"):
         Threat("Linf", 0.7, 2, basis=basis)
+
+
+def test_stopping_early_is_for_one_batch_alone() -> None:
+    model, threat = Linear(), Threat("Linf", 0.1, event=2)
+    x, y = points(model, 4)
+    with pytest.raises(BadInput, match="stop_early works on one batch"):
+        PGD(stop_early=True)(model, x[None], y[None], threat, stream(0, "attack"))

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from featscope.attacks.minimal import MinimalPGD, binary_objective, own_loss_objective, readout_objective
 from featscope.attacks.readout_certificate import certified_radii
-from featscope.attacks.two_layer_radius import LIMIT, bracket_radii, exact_radii, lipschitz, subsets
+from featscope.attacks.two_layer_radius import LIMIT, _agree, bracket_radii, exact_radii, lipschitz, subsets
+from featscope.certificates.fa import verify
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.laws.clusters import ClusterLaw
 from featscope.nets import multiclass
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer, averaging, decoupled, forward, output_weights
-from featscope.papers.fa.certificates import verify
 
 
 def _random(shape: tuple[int, ...], seed: int) -> torch.Tensor:
@@ -233,3 +233,49 @@ def test_several_neurons_a_class_fall_back_to_a_lipschitz_bound() -> None:
     lower = certified_radii(net, signs, x, y, cluster, attacked)
     assert (lower > 0).all()
     assert (lower <= attacked + 1e-12).all()
+
+
+def test_subsets_are_the_bits_lowest_first() -> None:
+    assert subsets(0).shape == (1, 0)
+    assert subsets(2).tolist() == [[0, 0], [1, 0], [0, 1], [1, 1]]
+    assert subsets(3)[6].tolist() == [0, 1, 1]
+    assert subsets(3).shape == (8, 3)
+
+
+def test_certificates_are_zero_where_a_class_has_fewer_neurons_and_at_wrong_points() -> None:
+    # One neuron for y = +1 and three against it: vectors of one entry for eight sets, or of three for two.
+    net = TwoLayer(_random((4, 5), 0), _random((4,), 1), torch.tensor([1.0, -1.0, -1.0, -1.0]).double())
+    x = 3 * _random((40, 5), 2)
+    y = _labelled(net, x)
+    y[::4] *= -1
+    found = exact_radii(net, x, y)
+    positive, wrong = found.correct & (y > 0), ~found.correct
+    negative = found.correct & (y < 0)
+    assert min(int(kind.sum()) for kind in (positive, negative, wrong)) >= 4
+    assert found.certificate.shape == (40, 8, 3)
+    assert found.certificate[positive][..., 0].any()
+    assert not found.certificate[positive][..., 1:].any()
+    assert found.certificate[negative][:, 1].any()
+    assert not found.certificate[negative][:, 2:].any()
+    # No point has P < 0, so the empty set needs no vector.
+    assert not found.certificate[negative][:, 0].any()
+    assert not found.certificate[wrong].any()
+    assert found.exact.all()
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_point_on_the_boundary_is_left_by_a_step_in_units_of_the_data(unit: float) -> None:
+    # f = ReLU(x₀) − ReLU(x₁) is 0, which counts as −1; the nearest point with f > 0 is as near as one likes.
+    net = TwoLayer(torch.eye(2).double(), torch.zeros(2).double(), output_weights(1))
+    x = torch.full((1, 2), unit, dtype=torch.float64)
+    found = exact_radii(net, x, torch.tensor([-1.0]).double())
+    assert found.exact.all()
+    assert 0 < float(found.upper[0]) <= 1e-12 * unit
+    assert float(forward(net, x + found.delta)[0]) > 0
+
+
+def test_bounds_agree_to_a_millionth_of_the_radius_or_a_thousandth_of_that_of_the_data() -> None:
+    lower = np.array([2.0, 2.0, 0.0, 0.0, 0.0, 0.0, math.inf])
+    upper = np.array([2.0 * (1 + 0.9e-6), 2.0 * (1 + 1.1e-6), 0.9e-9, 1.1e-9, 0.9e-6, 1.1e-6, math.inf])
+    length = np.array([1e-3, 1e-3, 1.0, 1.0, 1e3, 1e3, 1.0])
+    assert _agree(lower, upper, length).tolist() == [True, False, True, False, True, False, True]

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 import featscope as fs
+from featscope.attacks.admit import admit
 from featscope.core.streams import stream
 
 X = torch.rand(12, 3, 6, 6, generator=stream(0, "x"))
@@ -68,3 +69,27 @@ def test_the_remedy_for_labels_leads_to_labels(labels: torch.Tensor, remedy: str
 def test_a_norm_that_is_a_number_is_refused() -> None:
     with pytest.raises(fs.BadInput, match="by name"):
         fs.robustness(linear(), X, linear()(X).argmax(-1), eps=0.01, norm=2)
+
+
+class Doubled(nn.Module):
+    """Weights of single precision, logits of double."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = linear()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x).double()
+
+
+def test_logits_of_another_precision_come_in_that_of_the_images_and_nothing_else_is_wrapped() -> None:
+    y, threat = linear()(X).argmax(-1), fs.Threat("Linf", 0.01, event=3)
+    assert torch.equal(admit(Doubled(), X, y, threat)[0](X), linear()(X))
+    plain = linear()
+    assert admit(plain, X, y, threat)[0] is plain
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return plain(x).double()
+
+    # What is no module cannot be wrapped as one; it is attacked as it is.
+    assert admit(function, X, y, threat)[0] is function

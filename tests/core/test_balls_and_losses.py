@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import nn
 
+from featscope.core import rules
 from featscope.core.balls import Ball, ball
 from featscope.core.conditions import asks_at_least, asks_at_most, unmet
-from featscope.core.errors import BadInput, nearest, require_at_least, require_positive
+from featscope.core.errors import BadInput, nearest, require_at_least, require_positive, require_whole
 from featscope.core.frozen import Value
 from featscope.core.linearise import linearise
 from featscope.core.losses import (
@@ -24,8 +25,7 @@ from featscope.core.losses import (
     rivals,
     runner_up,
 )
-from featscope.core.rows import last_rows
-from featscope.core.rules import BEND, CONSTANT, MUCH, SAME, SMALL
+from featscope.core.rows import last_rows, mean_rows
 from featscope.core.streams import derive, stream
 from featscope.nets.networks import NetworkSpec
 
@@ -91,6 +91,16 @@ def test_the_lp_projection_satisfies_its_conditions(p, eps):
     multiplier = (gap * slope).sum(-1, keepdim=True) / slope.square().sum(-1, keepdim=True)
     assert bool((multiplier > 0).all())
     assert float((gap - multiplier * slope).abs().max()) < 1e-5 * 40
+
+
+@pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
+def test_a_ball_is_of_the_last_axis_whatever_stands_before_it(p):
+    b = Ball(p, 0.7)
+    many = 10 * torch.rand(2, 5, 3, generator=stream(0, "axes"), dtype=torch.float64) - 5
+    for step in (b.project, b.steepest, b.direction, b.rescale):
+        torch.testing.assert_close(step(many), step(many.flatten(0, 1)).view_as(many), rtol=0, atol=1e-12)
+    for size in (b.norm, b.dual_norm):
+        torch.testing.assert_close(size(many), size(many.flatten(0, 1)).view(2, 5), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
@@ -218,12 +228,15 @@ def test_a_stream_is_the_hash_of_seed_and_names():
 def test_bounds_of_numbers_are_met_exactly():
     assert require_at_least("n", 3, 3) == 3
     assert require_positive("x", 1e-300) == 1e-300
-    for refused in (2, math.inf, math.nan):
-        with pytest.raises(BadInput, match="at least 3"):
+    for refused, rule in ((2, "at least 3"), (math.inf, "finite"), (math.nan, "finite"), (True, "a number")):
+        with pytest.raises(BadInput, match=rule):
             require_at_least("n", refused, 3)
-    for refused in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(BadInput, match="positive"):
+    for refused, rule in ((0.0, "positive"), (-1.0, "positive"), (math.inf, "finite"), ("1", "a number")):
+        with pytest.raises(BadInput, match=rule):
             require_positive("x", refused)
+    for refused, rule in ((2.0, "whole"), (True, "whole"), (2, "at least 3")):
+        with pytest.raises(BadInput, match=rule):
+            require_whole("n", refused, 3)
 
 
 def test_conditions_include_their_bound():
@@ -243,7 +256,29 @@ def test_conditions_include_their_bound():
 
 
 def test_the_words_of_asymptotics_have_the_values_that_the_docs_state():
-    assert (MUCH, SMALL, SAME, CONSTANT, BEND) == (10.0, 0.05, 1e-9, 3.0, 0.1)
+    words = {name: value for name, value in vars(rules).items() if name.isupper()}
+    assert words == {
+        "MUCH": 10.0,
+        "SMALL": 0.05,
+        "SAME": 1e-9,
+        "PROVEN_MARGIN": 1e-6,
+        "ROUNDED_SLOPE": 1e-6,
+        "CONSTANT": 3.0,
+        "BEND": 0.1,
+        "POLYLOG": 2,
+        "USUAL": 0.5,
+        "STILL": 1e-14,
+        "LEARNED": 1 / 3,
+        "SETTLED": 1e-5,
+        "PRINTED_SHARE_REACHED": 0.9,
+        "OWN_SET_READ": 0.9,
+        "FEATURE_ERROR": 0.2,
+        "NEARLY_ORTHOGONAL": 0.09,
+        "HEAD_LEARNED": 0.5,
+        "LINEAR_GROWTH": 2.0,
+        "RATE_FALLEN": 0.5,
+        "RECOMPUTED": 1e-12,
+    }
 
 
 def test_the_nearest_names_or_all_of_them():
@@ -251,6 +286,11 @@ def test_the_nearest_names_or_all_of_them():
     assert nearest("patch-fgi3", known).startswith("did you mean patch-fig3")
     assert nearest("patch-fgi3", known).count(" or ") == 2
     assert nearest("zzz", known) == "choose one of " + ", ".join(known)
+
+
+def test_mean_rows_are_means_of_the_numbers_in_each_group():
+    rows = pl.DataFrame({"step": [1, 0, 1, 1], "a": [1.0, 5.0, 2.0, 6.0], "name": ["x", "y", "z", "w"]})
+    assert mean_rows(rows, "step").to_dicts() == [{"step": 0, "a": 5.0}, {"step": 1, "a": 3.0}]
 
 
 def test_last_rows_take_the_last_step_of_each_run_and_skip_what_was_not_recorded():

@@ -13,6 +13,7 @@ from featscope.core import store as stores
 from featscope.core.errors import BadInput, FeatscopeError
 from featscope.core.files import digest
 from featscope.core.progress import Silent
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Store
 from featscope.core.stored import StoredRun, find_stored
 from featscope.experiments import spec as specs
@@ -24,8 +25,7 @@ CALLS: list[str] = []
 
 class Toy(Spec):
     profiles: ClassVar = {"quick": {"size": 2}}
-    aliases: ClassVar = {"n": "size"}
-    size: int = 3
+    size: int = setting(3, "rows", letter="n")
     eps: float = 0.5
 
 
@@ -122,6 +122,54 @@ def test_a_crash_while_saving_keeps_the_previous_save(
     assert torch.equal(saved.tensors["t"], torch.ones(2))
 
 
+@pytest.mark.parametrize("saves", [1, 2, 3])
+def test_a_crash_while_saving_a_step_once_more_keeps_its_last_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saves: int
+) -> None:
+    part = stores.Part(tmp_path, "p")
+    for value in range(saves):
+        part.save(2, False, [], {"t": torch.full((2,), value)})
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(stores, "to_safetensors", full)
+    with pytest.raises(OSError, match="full"):
+        part.save(2, False, [], {"t": torch.zeros(2)})
+    monkeypatch.undo()
+    saved = part.load()
+    assert saved is not None
+    assert saved.tensors["t"].tolist() == [saves - 1] * 2
+
+
+@pytest.mark.parametrize("left", ["old", "parts"])
+def test_what_a_kill_left_beside_a_finished_run_goes_when_it_is_found(tmp_path: Path, left: str) -> None:
+    store = Store(tmp_path)
+    done = run(Request(TOY, specs.resolve(TOY, "quick")), store)
+    rest = done.path.with_name(done.path.name + ".old") if left == "old" else done.path / "parts"
+    rest.mkdir()
+    found = store.find(done.identity)
+    assert found is not None
+    assert found.path == done.path
+    assert not rest.exists()
+
+
+def test_a_run_is_finished_although_what_it_leaves_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stuck(path: Path, ignore_errors: bool = False) -> None:
+        if path.exists() and not ignore_errors:
+            raise PermissionError(errno.EACCES, "held by another program")
+
+    store, request = Store(tmp_path), Request(TOY, specs.resolve(TOY, "quick"))
+    run(request, store)
+    monkeypatch.setattr(stores.shutil, "rmtree", stuck)
+    again = run(request, store, force=True)
+    assert (again.path / "parts").exists()
+    assert again.path.with_name(again.path.name + ".old").exists()
+    assert again.summary == {"size": 2}
+
+
 def test_digests_do_not_depend_on_the_order_of_keys() -> None:
     assert digest({"a": 1, "b": [1, 2]}) == digest({"b": [1, 2], "a": 1})
     assert digest({"a": 1}) != digest({"a": 2})
@@ -140,3 +188,11 @@ def test_keys_can_be_short_letters_or_whole() -> None:
     with pytest.raises(BadInput, match="sigma_n"):
         specs.resolve(plan, "quick", {"sigma_m": 1})
     assert json.loads(spec.model_dump_json())["eps"] == 1.2
+
+
+def test_nobody_is_told_to_delete_a_folder_that_holds_other_runs(tmp_path: Path) -> None:
+    run(Request(TOY, specs.resolve(TOY, "cpu")), Store(tmp_path))
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(BadInput, match=r"move manifest\.json out of") as caught:
+        StoredRun(tmp_path).manifest  # noqa: B018 - reading refuses
+    assert "delete the folder" not in str(caught.value)

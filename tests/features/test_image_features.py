@@ -190,6 +190,8 @@ def test_a_reconstructed_set_is_saved_with_where_it_came_from(tmp_path):
     save(made, tmp_path / "set.safetensors")
     again = read(tmp_path / "set.safetensors")
     assert torch.equal(again.x, made.x)
+    assert torch.equal(again.y, y)
+    assert torch.equal(again.error, made.error)
     assert again.provenance == made.provenance
     assert again.provenance["network"] == network_hash(net) != network_hash(SPEC.build(stream(5, "init")))
     assert again.provenance["start"] == "noise"

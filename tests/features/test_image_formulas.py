@@ -425,6 +425,15 @@ def test_the_first_of_equal_epochs_is_the_best(monkeypatch: pytest.MonkeyPatch) 
     assert trainer.observe(states[3], 3)["held_out"] == 0.5
 
 
+def test_who_watches_sees_the_state_of_every_recorded_epoch() -> None:
+    trainer = Trainer(small_net(), ImageBatch(*task(24)), TrainingSpec(epochs=2, batch_size=8), 0)
+    first, states = trainer.start().weights.clone(), {}
+    done = trainer.run(seen=lambda state, t: states.update({t: state.weights.clone()}))
+    assert [row["step"] for row in done.rows] == list(states) == [0, 1, 2]
+    assert torch.equal(states[0], first)
+    assert torch.equal(states[2], done.state.weights)
+
+
 def test_robust_selection_scores_the_held_out_images_under_the_full_threat() -> None:
     w = normal(144).float()
     w = w - w.mean()

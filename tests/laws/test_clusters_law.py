@@ -15,7 +15,7 @@ from featscope.cli.main import invoke
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_step, start_binary
-from featscope.laws.cluster_properties import cross_bound, failure_bound, proof_epsilon, properties
+from featscope.laws.cluster_properties import _gram, cross_bound, failure_bound, proof_epsilon, properties
 from featscope.laws.clusters import ClusterLaw, ClusterSetting
 from featscope.nets.two_layer import TwoLayer, forward, output_weights
 
@@ -159,3 +159,20 @@ def test_the_command_line_says_it_in_one_line(
     assert captured.startswith("error: ")
     assert captured.count("\n") == 1
     assert ";" in captured
+
+
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("block", [1, 3, 10, 256])
+def test_inner_products_do_not_depend_on_the_blocks(compact: bool, block: int) -> None:
+    train = ClusterLaw(k=3, d=40).draw(10, 2, 0, compact=compact).train
+    torch.testing.assert_close(_gram(train, block), train.x @ train.x.mT, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_that_meets_is_measured_whatever_its_sign(seed: int) -> None:
+    law = ClusterLaw(k=2, d=30)
+    batch = law.sample(6, seed=seed)
+    noise = (batch.x - law.alpha * law.features()[batch.cluster]) / law.sigma
+    inner = (noise @ noise.mT).fill_diagonal_(0)
+    found = {condition.name: condition.value for condition in properties(law, batch, True)}
+    assert found["3"] == pytest.approx(float(inner.abs().max()))

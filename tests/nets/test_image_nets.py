@@ -10,7 +10,7 @@ from torch import nn
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.nets.classifier import REPRESENTATION, Normalise, initialise
-from featscope.nets.fold import fold
+from featscope.nets.fold import _gaps, fold
 from featscope.nets.lenet import lenet5
 from featscope.nets.networks import NetworkSpec
 from featscope.nets.resnet import resnet, resnet9
@@ -187,3 +187,29 @@ def test_one_channel_images_get_plain_strides():
     out = Normalise([0.0], [1.0])(odd)
     assert out.stride() == (64, 64, 8, 1)
     assert torch.equal(out, odd)
+
+
+class Half(torch.autograd.Function):
+    """x, whose gradient is lost where x < 0."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * (ctx.saved_tensors[0] >= 0)
+
+
+class Rectified(nn.Module):
+    def forward(self, x):
+        return Half.apply(x)
+
+
+def test_a_gradient_that_is_lost_at_one_example_is_seen():
+    x = torch.ones(4, 3)
+    assert _gaps(nn.Identity(), Rectified(), x) == (0.0, 0.0)
+    x[2] = -1.0
+    assert _gaps(nn.Identity(), Rectified(), x) == (0.0, pytest.approx(1.0))
+    assert _gaps(Rectified(), nn.Identity(), x)[1] > 1.0

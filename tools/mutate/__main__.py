@@ -15,6 +15,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["COVERAGE_CORE"] = "ctrace"  # the tracer that can tell tests apart
 
 from changes import Mutant, mutants
+from chosen import Key, chosen, key, named
 from cover import coverage_map
 from processes import load_heavy_libraries, run_all
 from trial import KILLED, NOT_COVERED, SURVIVED, TIMED_OUT, Selection, select, trial, verdict
@@ -36,10 +37,12 @@ def main() -> int:
     work = root / ".mutate"
     sys.path[:0] = [str(root / "src"), str(root / "tests" / "support")]
     pool = [m for package in options.packages for m in _of_package(source, package, options.module)]
-    sample = draw(pool, options.sample, options.seed)
+    sample = (
+        chosen(options.chosen, pool, source) if options.chosen else draw(pool, options.sample, options.seed)
+    )
+    drawn = f"from {options.chosen.name}" if options.chosen else f"seed {options.seed}"
     print(
-        f"{len(sample)} of {len(pool)} mutants on {len({(m.path, m.line) for m in pool})} lines, seed "
-        f"{options.seed}",
+        f"{len(sample)} of {len(pool)} mutants on {len({(m.path, m.line) for m in pool})} lines, {drawn}",
         flush=True,
     )
     if not options.light:
@@ -50,7 +53,7 @@ def main() -> int:
     results = {}
     try:
         for m, outcome in _try_all(faced, root, work, options.jobs):
-            results[m] = EQUIVALENT if outcome == SURVIVED and _key(m) in accepted else outcome
+            results[m] = EQUIVALENT if outcome == SURVIVED and key(m) in accepted else outcome
     except KeyboardInterrupt:
         print(f"interrupted after {len(results)}; the table is of these")
     print(
@@ -60,7 +63,7 @@ def main() -> int:
         sep="\n",
     )
     share = _noticed(Counter(results.values()))
-    rows = [_as_json(m, outcome, faced[m], root, accepted.get(_key(m), "")) for m, outcome in results.items()]
+    rows = [_as_json(m, outcome, faced[m], root, accepted.get(key(m), "")) for m, outcome in results.items()]
     text = json.dumps({"seed": options.seed, "noticed": share, "mutants": rows}, indent=1, ensure_ascii=False)
     (work / "last.json").write_text(text)
     return int(share < options.least)
@@ -102,6 +105,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--sample", type=int, default=300, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0, help="which mutants")
+    parser.add_argument(
+        "--chosen", type=Path, help="instead of a sample: a last.json (its survivors), or a table (TOML)"
+    )
     parser.add_argument("--module", default="", help="only modules whose dotted name contains this")
     parser.add_argument("--tests", nargs="*", default=[], help="only these test files (default: all)")
     parser.add_argument("--budget", type=float, default=60.0, help="CPU seconds of tests for each mutant")
@@ -126,16 +132,12 @@ def _of_package(source: Path, package: str, wanted: str) -> list[Mutant]:
     return found
 
 
-def _accepted(path: Path) -> dict[tuple[str, str, str, str], str]:
+def _accepted(path: Path) -> dict[Key, str]:
     """Survivors that change nothing a test could see, each with its reason."""
     if not path.exists():
         return {}
     entries = tomllib.loads(path.read_text()).get("mutant", [])
-    return {(e["place"], e["code"], e["before"], e["after"]): e["reason"] for e in entries}
-
-
-def _key(mutant: Mutant) -> tuple[str, str, str, str]:
-    return mutant.place, mutant.code, mutant.before, mutant.after
+    return {named(e): e["reason"] for e in entries}
 
 
 def _described(mutant: Mutant, root: Path) -> str:

@@ -46,14 +46,14 @@ def select(mutant: Mutant, root: Path, coverage: CoverageMap, budget: float) -> 
 
 def _covering(mutant: Mutant, path: str, coverage: CoverageMap) -> set[str]:
     """Who runs the line. For one that runs at import: who runs its function, if it is a default; else who
-    runs anything of the module, or imports it. A function that only makes a module's tables runs at
+    runs anything of the module, and who imports it. A function that only makes a module's tables runs at
     import."""
     running = coverage.covering(path, mutant.line, mutant.end_line)
     if running and not mutant.runs_at_import:
         return running
     in_function = coverage.covering(path, *mutant.function)
     in_module = set().union(*coverage.tests_by_line.get(path, {}).values())
-    return in_function or in_module or coverage.of_files(coverage.importers.get(path, set()))
+    return in_function or (in_module | coverage.of_files(coverage.importers.get(path, set())))
 
 
 def _within(tests: set[str], seconds: dict[str, float], budget: float) -> tuple[list[str], float]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from functools import cache
 
 from featscope.claims.claim import Claim
-from featscope.core.errors import BadInput, unknown
+from featscope.core.errors import BadInput, known_as
 from featscope.experiments.registry import rooms
 
 
@@ -22,7 +24,12 @@ def claims() -> dict[str, Claim]:
 
 
 def claim(name: str) -> Claim:
-    """Return the claim of that id; an unknown id lists the nearest."""
-    if name not in claims():
-        raise unknown("claim", name, claims())
-    return claims()[name]
+    """Return the claim of that id, in capitals or not; an unknown id lists the nearest."""
+    return claims()[known_as("claim", name, claims())]
+
+
+def rules_history(claim: Claim) -> str | None:
+    """The anchor in docs/rules-history.md that tells how the rules behind a claim were changed, if they
+    were."""
+    changed: Collection[str] = getattr(rooms()[claim.paper], "RULES_HISTORY", ())
+    return re.sub("[^a-z0-9]+", "-", claim.id.lower()).strip("-") if claim.id in changed else None

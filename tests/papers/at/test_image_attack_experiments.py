@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 import torch
 from image_runs import finished, folder_with
-from judging import made
+from judging import finding, made
+from pictures import checked_figures
 from torch import nn
 
 from experiments.test_columns import compare_with_declared
@@ -32,7 +33,6 @@ from featscope.papers.fa import image_fine_labels
 from featscope.papers.fa.fine_labels_columns import CURVES, PAIRS
 from featscope.papers.fa.fine_labels_duel import Duel
 from featscope.papers.fa.image_fine_labels import area
-from featscope.report.figures import figures
 
 FINE, FEATURES = experiment("image-fine-labels"), experiment("image-feature-attacks")
 NET = {
@@ -84,7 +84,7 @@ def test_the_two_networks_differ_in_their_labels_alone(store):
         assert key.startswith("head") or torch.equal(value, first["binary"][key])
 
 
-def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store):
+def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store, capfd):
     spec = resolve(FINE, "quick", TINY_FINE)
     done = finished(FINE, spec, store)
     compare_with_declared(done)
@@ -120,7 +120,7 @@ def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store):
         for seed, value in zip(spec.seeds, by_seed, strict=True):
             rows = done.part("curve", dataset="mnist", seed=seed).sort("radius")
             assert value == pytest.approx(np.trapezoid(rows[fine] - rows[binary], rows["radius"]))
-    assert list(figures(done)) == ["fig3"]
+    assert list(checked_figures(done, capfd)) == ["fig3"]
 
 
 def test_fine_labels_of_several_data_sets_are_gathered_from_rows(store, tmp_path):
@@ -160,7 +160,7 @@ def test_areas_of_known_curves():
     assert area([0, 2], [-0.5, 0.5]) == 0
 
 
-def test_attacked_networks_are_those_of_the_next_seed(store):
+def test_attacked_networks_are_those_of_the_next_seed(store, capfd):
     spec = resolve(FEATURES, "quick", TINY_FEATURES)
     done = finished(FEATURES, spec, store)
     compare_with_declared(done)
@@ -185,7 +185,7 @@ def test_attacked_networks_are_those_of_the_next_seed(store):
         for seed in spec.seeds
     ]
     assert cell == pytest.approx([float(frame["standard"].mean()) for frame in frames])
-    assert list(figures(done)) == ["table2"]
+    assert list(checked_figures(done, capfd)) == ["table2"]
 
 
 def test_sources_are_the_same_for_every_seed_and_targets_are_drawn(small_mnist):
@@ -267,7 +267,7 @@ def test_small_rates_hold_and_unlearned_networks_are_out_of_scope():
     quiet = [[0.01, 0.01, 0.012], [0.02, 0.02, 0.021], NONE]
     assert reading("AT-T2", "mnist-adversarial-small").judge(table(quiet, quiet)).verdict == "HOLDS"
     for case in ({"clean": (0.3, 0.9)}, {"clean": (0.9, 0.3), "robust": 0.3}, {"robust": 0.2}):
-        found = reading("AT-T2", "mnist-standard").judge(table(quiet, quiet, **case))
+        found = finding("AT-T2", "mnist-standard", table(quiet, quiet, **case))
         assert found.verdict == "OUT_OF_SCOPE"
         assert found.evidence["would_be"] == "FAILS"
     assert (threshold(10), threshold(2)) == pytest.approx((0.4, 2 / 3))
@@ -306,7 +306,7 @@ def test_the_area_must_be_above_zero_for_every_interval(attack):
     judge = reading("FA-F3mc", f"mnist-{attack}").judge
     found = [judge(figure(gaps)).verdict.value for gaps in (UP, DOWN, FLAT, MIXED, CROSSED)]
     assert found == ["HOLDS", "FAILS", "FAILS", "INCONCLUSIVE", "HOLDS"]
-    assert judge(figure(UP, clean=0.6)).verdict == "OUT_OF_SCOPE"
+    assert finding("FA-F3mc", f"mnist-{attack}", figure(UP, clean=0.6)).verdict == "OUT_OF_SCOPE"
     assert judge(figure(UP, seeds=1)).verdict == "INCONCLUSIVE"
 
 

@@ -8,9 +8,11 @@ import torch
 from image_runs import finished
 from image_task import task, trained
 from judging import made
+from pictures import checked_figures
 
 from experiments.test_columns import compare_with_declared
 from featscope.claims.claim import Verdict
+from featscope.claims.scope import settled
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
 from featscope.experiments.image_network import ImageNetwork
@@ -21,7 +23,6 @@ from featscope.features.invert import Inverted
 from featscope.papers.at import claims_image_features as images
 from featscope.papers.at.claims_image_features import CLAIMS, at_the_end, late
 from featscope.papers.at.image_features import FEATURE, METHODS, SETS, differences, pairs, read_sets
-from featscope.report.figures import figures
 
 TINY: dict[str, Any] = {
     "network.train": 50,
@@ -38,6 +39,13 @@ TINY: dict[str, Any] = {
     "images": 8,
     "seeds": [0, 1, 2],
 }
+
+
+def test_other_inversions_attack_nothing_again():
+    """Robust accuracy is counted in the run that all readings share; the others only invert."""
+    assert images.FEATURES.overrides == {}
+    for need in (*images.STARTS.values(), images.SMALL_STEPS):
+        assert (need.overrides["attacked"], need.overrides["images"]) == (0, 50)
 
 
 def test_each_network_serves_once_as_reference_and_once_as_fresh():
@@ -71,7 +79,7 @@ def test_bad_settings_are_refused():
 
 
 @pytest.mark.usefixtures("small_mnist")
-def test_the_features_experiment_fills_the_table_from_shared_networks(tmp_path):
+def test_the_features_experiment_fills_the_table_from_shared_networks(tmp_path, capfd):
     plan, store = experiment("image-features"), Store(tmp_path / "runs")
     done = finished(plan, resolve(plan, "quick", {**TINY, "attacked": 6, "attack_steps": 2}), store)
     compare_with_declared(done)
@@ -94,9 +102,9 @@ def test_the_features_experiment_fills_the_table_from_shared_networks(tmp_path):
             own = _read(done, seed, f"reference-{SETS[name]}", name)
             assert own["error_mean"] == pytest.approx(rows[-1]["error_mean"], rel=1e-5)
             assert own["start"] == "noise"
-    assert set(figures(done)) == {"features", "table", "reconstructions"}
-    for reading in CLAIMS[0].readings + CLAIMS[1].readings:
-        finding = reading.judge({"run": done, "tested": done})
+    assert set(checked_figures(done, capfd)) == {"features", "table", "reconstructions"}
+    for claim, reading in [(c, r) for c in CLAIMS[:2] for r in c.readings]:
+        finding = settled(claim, reading, {"run": done, "tested": done})
         assert finding.verdict is Verdict.OUT_OF_SCOPE
         assert any("clean_test" in text for text in finding.evidence["unmet"])
 
@@ -108,16 +116,18 @@ def _read(done: Run, seed: int, reader: str, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("small_mnist")
-def test_nothing_is_attacked_where_that_is_not_asked(tmp_path):
+def test_nothing_is_attacked_where_that_is_not_asked(tmp_path, capfd):
     plan, store = experiment("image-features"), Store(tmp_path / "runs")
     done = finished(plan, resolve(plan, "quick", {**TINY, "seeds": [0, 1], "attacked": 0}), store)
     assert set(done.summary["table"]["adversarial"]) == {"clean_test", "feature_NR", "feature_R"}
     assert "robust_test" not in done.part("tested", method="adversarial", seed=0).columns
-    assert set(figures(done)) == {"features", "table", "reconstructions"}
+    assert set(checked_figures(done, capfd)) == {"features", "table", "reconstructions"}
 
 
 @pytest.mark.usefixtures("small_mnist")
-def test_the_inversion_experiment_publishes_every_cell_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
+def test_the_inversion_experiment_publishes_every_cell_and_goes_on_where_it_stopped(
+    tmp_path, monkeypatch, capfd
+):
     plan, store = experiment("image-inversion"), Store(tmp_path / "runs")
     spec = resolve(
         plan,
@@ -153,7 +163,7 @@ def test_the_inversion_experiment_publishes_every_cell_and_goes_on_where_it_stop
         for reader in ("own", "other", "fresh-standard", "fresh-adversarial"):
             mine = [r["accuracy"] for r in rows if r["set"] == cell["set"] and r["reader"] == reader]
             assert cell[reader]["mean"] == pytest.approx(sum(mine) / 2)
-    assert set(figures(done)) == {"cells", "starts"}
+    assert set(checked_figures(done, capfd)) == {"cells", "starts"}
 
 
 def test_halves_by_error_make_up_the_whole():
@@ -206,7 +216,7 @@ def _cells(
 
 def _verdicts(run: Run) -> dict[str, Verdict]:
     return {
-        f"{c.id} {r.name}": r.judge({"run": run, "tested": run}).verdict
+        f"{c.id} {r.name}": settled(c, r, {"run": run, "tested": run}).verdict
         for c in CLAIMS
         for r in c.readings
         if r.needs["run"] == images.IMAGE_FEATURES
@@ -234,7 +244,7 @@ def test_a_wide_spread_of_differences_is_inconclusive():
 def test_networks_or_sets_that_fall_short_are_out_of_scope_with_the_number(short):
     run_ = fake_run(_cells(0.8811, 0.4461, 0.3949, 0.6919), **short)
     assert set(_verdicts(run_).values()) == {Verdict.OUT_OF_SCOPE}
-    unmet = CLAIMS[0].readings[0].judge({"run": run_, "tested": run_}).evidence["unmet"]
+    unmet = settled(CLAIMS[0], CLAIMS[0].readings[0], {"run": run_, "tested": run_}).unmet
     assert any(f"{next(iter(short.values())):.3f}" in text for text in unmet)
 
 

@@ -84,6 +84,11 @@ def test_a_radius_at_which_no_classifier_is_robust_is_noted() -> None:
             "FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0], k=100, d=200)}
         ).evidence
     )
+    # 4√(32/32) = √(32/2): what is reached is not exceeded.
+    assert (
+        "note"
+        not in finding("FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0], k=32, d=32)}).evidence
+    )
 
 
 def test_radii_are_summarised_by_their_medians() -> None:
