@@ -13,6 +13,7 @@ from featscope.papers.at import (
     claims_scaling,
     claims_training,
     comparisons,
+    figures_beyond,
     figures_image_attacks,
     figures_images,
     figures_patch,
@@ -60,6 +61,7 @@ COMPARISONS = comparisons.COMPARISONS
 FIGURES = {
     **figures_training.FIGURES,
     **figures_patch.FIGURES,
+    **figures_beyond.FIGURES,
     **figures_images.FIGURES,
     **figures_image_attacks.FIGURES,
 }

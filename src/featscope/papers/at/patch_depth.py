@@ -24,6 +24,7 @@ from featscope.core.rows import last_rows
 from featscope.core.store import Folder, Json, table
 from featscope.core.streams import stream
 from featscope.dynamics.trajectory import Recording, Step, by_seed, trajectory
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.nets.deep_patch import DEEP_KINDS, DeepKind, DeepPatchNet
@@ -223,6 +224,11 @@ EXPERIMENTS = (
         spec=PatchDepth,
         run=run,
         takes={"quick": "3 s", "cpu": "20 s", "paper": "8 min"},
+        highlights=(
+            Highlight("*/*/feature_robust", "accuracy on D_R by seed, {}, {}", "share"),
+            Highlight("*/*/feature_non_robust", "accuracy on D_NR by seed, {}, {}", "share"),
+            Highlight("*/*/robust_model_free", "accuracy under the model-free Δ by seed, {}, {}", "share"),
+        ),
         columns={DYNAMICS: DepthDynamics},
     ),
 )

@@ -31,6 +31,7 @@ from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import by_class, descend
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
@@ -309,6 +310,12 @@ EXPERIMENTS = (
         spec=PatchInner,
         run=run,
         takes={"quick": "3 s", "cpu": "40 s", "paper": "10 min"},
+        highlights=(
+            Highlight("*/u", "max ⟨w, u⟩ of each class by seed, {}"),
+            Highlight("*/v", "max ⟨w, v⟩ of each class by seed, {}"),
+            Highlight("*/left", "what the perturbation leaves to the optimum ÷ F_y(X) by seed, {}"),
+            Highlight("*/phase_switch", "step at which the robust feature takes over, {}"),
+        ),
         columns={DYNAMICS: InnerDynamics, RADII: InnerRadii},
     ),
 )

@@ -36,7 +36,8 @@ RECURSION = Need("patch-recursion")
 NOISE = Need("patch-noise")
 INNER = Need("patch-inner")
 DEPTH = Need("patch-depth")
-DEPTH_TEN = Need("patch-depth", {"law.k": 10})
+#: enough points that a training sample holds every class
+DEPTH_TEN = Need("patch-depth", {"law.k": 10, "train_size": 100})
 
 ASSUMPTION = ("Assumption 2.3 and the choices of B.3",)
 
