@@ -8,7 +8,6 @@ from dataclasses import replace
 import polars as pl
 
 from featscope.experiments.run import Run
-from featscope.papers.at.claims_inner import ARM_MEANINGS
 from featscope.papers.at.inner_columns import DYNAMICS, RADII, InnerDynamics, InnerRadii
 from featscope.papers.at.patch_columns import ARMS
 from featscope.papers.at.patch_depth import DYNAMICS as DEPTH_DYNAMICS
@@ -22,8 +21,26 @@ from featscope.plots.series import OverSeeds, Rule, by_seed
 from featscope.plots.sheet import side_by_side
 
 STEP = Axis("step of descent")
-#: panels in a row
+#: panels in a row, and the height of each
 IN_A_ROW = 3
+WIDE, HIGH = 200, 140
+#: what stands above the panel of an arm; PGD says its steps
+SHORT = {
+    "patch": "one step, patch clip",
+    "coordinate": "one step, coordinate clip",
+    "features-only": "one step, features only",
+    "exact": "true maximiser",
+    "exact-features": "true, features only",
+}
+#: one scale in all panels, so that they can be compared
+CORRELATION = Axis(
+    "correlation, mean over classes",
+    "symlog",
+    limits=(-0.1, 20),
+    ticks=(-0.1, 0, 0.01, 0.1, 1, 10),
+    constant=0.01,
+)
+LEFT = Axis("left ÷ F_y(X)", "log", limits=(1e-9, 1e3), ticks=(1e-9, 1e-6, 1e-3, 1, 1e3), floor=1e-9)
 
 
 def trainings(run: Run) -> Picture:
@@ -59,19 +76,17 @@ def _correlations(run: Run, arm: str, first: bool) -> Panel:
             (InnerDynamics.v, NON_ROBUST, "non-robust, v"),
         )
     ]
-    height = Axis("correlation, mean over classes", "symlog", constant=0.01)
-    return Panel(_title(arm), STEP, height, lines, legend=first, width=220, height=150)
+    return Panel(_title(arm), STEP, CORRELATION, lines, legend=first, width=WIDE, height=HIGH)
 
 
 def _title(arm: str) -> str:
-    return ARM_MEANINGS.get(arm, f"PGD with {arm.removeprefix('pgd-')} steps")
+    return SHORT.get(arm, f"PGD, steps: {arm.removeprefix('pgd-')}")
 
 
 def optimum(run: Run) -> Picture:
     """What each training's perturbation leaves to the true maximum, and what the final "
     "networks withstand."""
     spec = PatchInner.of(run)
-    left = Axis("(F_y at Δ − least F_y) ÷ F_y(X)", "log", floor=1e-9)
     panels = []
     for place, arm in enumerate(spec.arms):
         rows = run.part(DYNAMICS, arm=arm)
@@ -79,7 +94,9 @@ def optimum(run: Run) -> Picture:
             "left to the optimum", ATTACKED, *by_seed(rows, InnerDynamics.left, InnerDynamics.step)
         )
         rules = [Rule(1, "as at X", "y")] if place == 0 else []
-        panels.append(Panel(_title(arm), STEP, left, [line], rules, legend=not place, width=220, height=130))
+        panels.append(
+            Panel(_title(arm), STEP, LEFT, [line], rules, legend=not place, width=WIDE, height=HIGH)
+        )
     return Picture(
         title="How far the perturbations of training are from the true maximum",
         caption=(
@@ -115,7 +132,7 @@ def withstood(run: Run) -> Picture:
         ]
         height = replace(ACCURACY, title="robust test accuracy")
         radius = Axis("radius ε (ℓ∞)", "log")
-        panels.append(Panel(_title(arm), radius, height, lines, legend=not place, width=220, height=130))
+        panels.append(Panel(_title(arm), radius, height, lines, legend=not place, width=WIDE, height=HIGH))
     return Picture(
         title="What the final networks withstand",
         caption=(
