@@ -8,9 +8,9 @@ import polars as pl
 
 from featscope.claims.claim import Claim, Finding, Judge, Runs
 from featscope.claims.judging import (
-    above,
     at_least,
     at_most,
+    below,
     every,
     largest,
     number,
@@ -47,16 +47,14 @@ def _wrong(accuracy: float, points: int) -> float:
     return math.nan if math.isnan(accuracy) else round((1 - accuracy) * points) / points
 
 
-def lead(run: Run, kind: str, arm: str) -> list[float]:
-    """For each seed the recorded steps until D_R is read, over those until D_NR is: above 1 where non-robust
-    features come first, infinite where robust ones never do, NaN where neither does."""
+def lag(run: Run, kind: str, arm: str) -> list[float]:
+    """For each seed the steps until D_NR is read over those until D_R is: below 1 where non-robust features
+    come first, 0 where robust ones never do, NaN where neither does."""
     found = []
     for _, rows in run.part(DYNAMICS, net=kind, arm=arm).group_by(DepthDynamics.seed, maintain_order=True):
-        robust, other = (
-            _first(rows, column)
-            for column in (DepthDynamics.feature_robust, DepthDynamics.feature_non_robust)
-        )
-        found.append(math.nan if math.isinf(robust) and math.isinf(other) else robust / other)
+        robust = _first(rows, DepthDynamics.feature_robust)
+        other = _first(rows, DepthDynamics.feature_non_robust)
+        found.append(math.nan if math.isinf(robust) and math.isinf(other) else other / robust)
     return found
 
 
@@ -75,10 +73,10 @@ def _standard(kind: str) -> Judge:
             final_errors(run, kind, "standard", column)
             for column in (DepthDynamics.feature_non_robust, DepthDynamics.robust_model_free)
         )
-        ahead = lead(run, kind, "standard")
+        behind = lag(run, kind, "standard")
         found = every(
             {
-                "order": above(over_seeds(ahead), 1.0, by_seed=ahead),
+                "order": below(over_seeds(behind), 1.0, by_seed=behind),
                 "non-robust-features": at_most(over_seeds(other), SMALL, by_seed=other),
                 "robust-bad": at_least(over_seeds(swapped), 1 - SMALL, by_seed=swapped),
             }

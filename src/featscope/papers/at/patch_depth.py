@@ -68,6 +68,7 @@ class PatchDepth(Spec):
             "law.sigma_n": 0.1,
             "width": 16,
             "train_size": 60,
+            "learning_rate": 0.1,
             "steps": 300,
             "every": 10,
         },
