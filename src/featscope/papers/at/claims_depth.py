@@ -24,7 +24,7 @@ from featscope.core.rules import SMALL
 from featscope.core.stored import labelled
 from featscope.experiments.run import Run
 from featscope.nets.deep_patch import DEEP_KINDS
-from featscope.papers.at.patch_depth import DYNAMICS, DepthDynamics, PatchDepth
+from featscope.papers.at.patch_depth import DEPTH_DYNAMICS, DepthDynamics, PatchDepth
 from featscope.papers.at.runs import DEPTH, DEPTH_TEN
 
 READ_FROM = 1 - SMALL
@@ -34,8 +34,8 @@ def final_errors(run: Run, kind: str, arm: str, column: str) -> list[float]:
     """The share of wrong test points at the end of each seed; NaN for a seed that diverged, whose end is not
     known."""
     points = PatchDepth.of(run).test_size
-    last = last_rows(run.part(DYNAMICS, net=kind, arm=arm))
-    lost = run.diverged.get(labelled(DYNAMICS, {DepthDynamics.net: kind, DepthDynamics.arm: arm}), [])
+    last = last_rows(run.part(DEPTH_DYNAMICS, net=kind, arm=arm))
+    lost = run.diverged.get(labelled(DEPTH_DYNAMICS, {DepthDynamics.net: kind, DepthDynamics.arm: arm}), [])
     return [
         _wrong(math.nan if str(seed) in lost else number(value), points)
         for seed, value in zip(last[DepthDynamics.seed].to_list(), last[column].to_list(), strict=True)
@@ -51,7 +51,9 @@ def lag(run: Run, kind: str, arm: str) -> list[float]:
     """For each seed the steps until D_NR is read over those until D_R is: below 1 where non-robust features
     come first, 0 where robust ones never do, NaN where neither does."""
     found = []
-    for _, rows in run.part(DYNAMICS, net=kind, arm=arm).group_by(DepthDynamics.seed, maintain_order=True):
+    for _, rows in run.part(DEPTH_DYNAMICS, net=kind, arm=arm).group_by(
+        DepthDynamics.seed, maintain_order=True
+    ):
         robust = _first(rows, DepthDynamics.feature_robust)
         other = _first(rows, DepthDynamics.feature_non_robust)
         found.append(math.nan if math.isinf(robust) and math.isinf(other) else other / robust)

@@ -7,7 +7,7 @@ from featscope.claims.judging import at_most, exactly, largest, one_run, over_se
 from featscope.core.rules import SAME_MINIMUM, SMALL, TRAINED_GAP
 from featscope.papers.at.claims_training import dominance
 from featscope.papers.at.final_values import final_values
-from featscope.papers.at.inner_columns import DYNAMICS, InnerDynamics
+from featscope.papers.at.inner_columns import INNER_DYNAMICS, InnerDynamics
 from featscope.papers.at.runs import INNER
 
 #: arm → what finds its perturbations
@@ -28,7 +28,7 @@ def _never_above(column: str, bound: float) -> Judge:
     """The largest value of a column over arms, seeds and all times at which it is measured."""
 
     def judge(runs: Runs) -> Finding:
-        rows = runs["run"].part(DYNAMICS)
+        rows = runs["run"].part(INNER_DYNAMICS)
         by_arm = {
             str(arm): largest(found.to_list())
             for (arm,), same in rows.group_by(InnerDynamics.arm, maintain_order=True)

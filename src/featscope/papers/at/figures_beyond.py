@@ -8,10 +8,9 @@ from dataclasses import replace
 import polars as pl
 
 from featscope.experiments.run import Run
-from featscope.papers.at.inner_columns import DYNAMICS, RADII, InnerDynamics, InnerRadii
+from featscope.papers.at.inner_columns import INNER_DYNAMICS, INNER_RADII, InnerDynamics, InnerRadii
 from featscope.papers.at.patch_columns import ARMS
-from featscope.papers.at.patch_depth import DYNAMICS as DEPTH_DYNAMICS
-from featscope.papers.at.patch_depth import DepthDynamics, PatchDepth
+from featscope.papers.at.patch_depth import DEPTH_DYNAMICS, DepthDynamics, PatchDepth
 from featscope.papers.at.patch_inner import PatchInner
 from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.palette import ATTACKED, CERTIFIED, CLEAN, NON_ROBUST, ROBUST
@@ -68,7 +67,7 @@ def trainings(run: Run) -> Picture:
 
 
 def _correlations(run: Run, arm: str, first: bool) -> Panel:
-    rows = run.part(DYNAMICS, arm=arm)
+    rows = run.part(INNER_DYNAMICS, arm=arm)
     lines = [
         OverSeeds(name, look, *by_seed(rows, pl.col(column).list.mean(), InnerDynamics.step))
         for column, look, name in (
@@ -89,7 +88,7 @@ def optimum(run: Run) -> Picture:
     spec = PatchInner.of(run)
     panels = []
     for place, arm in enumerate(spec.arms):
-        rows = run.part(DYNAMICS, arm=arm)
+        rows = run.part(INNER_DYNAMICS, arm=arm)
         line = OverSeeds(
             "left to the optimum", ATTACKED, *by_seed(rows, InnerDynamics.left, InnerDynamics.step)
         )
@@ -121,7 +120,7 @@ def withstood(run: Run) -> Picture:
     """Attacked and certified robust accuracy of the final networks against the radius."""
     panels = []
     for place, arm in enumerate(PatchInner.of(run).arms):
-        rows = run.part(RADII, arm=arm)
+        rows = run.part(INNER_RADII, arm=arm)
         lines = [
             OverSeeds(name, look, *by_seed(rows, column, InnerRadii.eps))
             for column, look, name in (

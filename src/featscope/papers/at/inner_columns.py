@@ -5,7 +5,7 @@ from __future__ import annotations
 from featscope.core.columns import Columns, column
 from featscope.papers.at.patch_columns import Trajectory
 
-DYNAMICS, RADII = "dynamics", "radii"
+INNER_DYNAMICS, INNER_RADII = "dynamics", "radii"
 
 
 class InnerDynamics(Trajectory):

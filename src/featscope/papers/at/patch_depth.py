@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.patch_model_free import model_free
@@ -21,9 +20,11 @@ from featscope.core.columns import Columns, column
 from featscope.core.errors import require
 from featscope.core.losses import CROSS_ENTROPY, margin, own
 from featscope.core.rows import last_rows
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, table
 from featscope.core.streams import stream
 from featscope.dynamics.trajectory import Recording, Step, by_seed, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
@@ -31,7 +32,7 @@ from featscope.nets.deep_patch import DEEP_KINDS, DeepKind, DeepPatchNet
 from featscope.papers.at import printed
 from featscope.papers.at.patch_columns import ARMS, Arm
 
-DYNAMICS = "dynamics"
+DEPTH_DYNAMICS = "dynamics"
 
 
 class DepthDynamics(Columns):
@@ -73,20 +74,20 @@ class PatchDepth(Spec):
             "every": 10,
         },
     }
-    aliases: ClassVar[Mapping[str, str]] = {"P": "law.patches", "m": "width", "N": "train_size", "k": "law.k"}
-
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    dtype: Literal["float32", "float64"] = "float32"
-    law: PatchLaw = PatchLaw(d=40, sigma_n=40**-0.5)
-    nets: tuple[DeepKind, ...] = DEEP_KINDS
-    width: int = Field(default=8, ge=1, description="channels of every convolution")
-    eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
-    train_size: int = Field(default=40, ge=1)
-    test_size: int = Field(default=200, ge=1)
-    learning_rate: float = Field(default=0.2, gt=0)
-    steps: int = Field(default=120, ge=1)
-    step_size: float = Field(default=printed.FIGURE_3_ATTACK_STEP_SIZE, gt=0, description="η̃")
-    every: int = Field(default=6, ge=1)
+    seeds: tuple[int, ...] = setting((0, 1, 2, 3, 4), "seeds of data and initial weights")
+    dtype: Literal["float32", "float64"] = setting("float32", "precision of the computation")
+    law: PatchLaw = setting(PatchLaw(d=40, sigma_n=40**-0.5), "the law of the data")
+    nets: tuple[DeepKind, ...] = setting(DEEP_KINDS, "the networks, by their convolutional layers")
+    width: int = setting(8, "channels of every convolution", letter="m", ge=1)
+    eps: float = setting(printed.FIGURE_3_EPS, "radius of training and of the model-free Δ", letter="ε", gt=0)
+    train_size: int = setting(40, "training points", letter="N", ge=1)
+    test_size: int = setting(200, "test points", ge=1)
+    learning_rate: float = setting(0.2, "step size of gradient descent", letter="η", gt=0)
+    steps: int = setting(120, "steps of gradient descent", letter="T", ge=1)
+    step_size: float = setting(
+        printed.FIGURE_3_ATTACK_STEP_SIZE, "step size of the training attack", letter="η̃", gt=0
+    )
+    every: int = setting(6, "steps between two recorded rows", ge=1)
 
     def model_post_init(self, context: object) -> None:
         """Refuse what has no meaning."""
@@ -194,7 +195,7 @@ def train(spec: PatchDepth, folder: Folder, data: Data, kind: DeepKind, arm: Arm
         observe(spec, net, data),
         spec.every,
         runs=by_seed(spec.seeds),
-        keep=folder.part(DYNAMICS, net=kind, arm=arm),
+        keep=folder.part(DEPTH_DYNAMICS, net=kind, arm=arm),
     )
 
 
@@ -216,6 +217,16 @@ def run(spec: PatchDepth, folder: Folder) -> Json:
     }
 
 
+def size(spec: PatchDepth) -> Size:
+    """All layers at every patch of all points and runs, forwards and backwards, twice under attack."""
+    patches = len(spec.seeds) * (spec.train_size + spec.test_size) * spec.law.patches
+    shapes = [shape for kind in spec.nets for shape in spec.net(kind).shapes]
+    channels = sum(rows + columns for rows, columns in shapes)
+    return Size(
+        patches * channels, 9 * spec.steps * patches * sum(rows * columns for rows, columns in shapes)
+    )
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-depth",
@@ -230,6 +241,7 @@ EXPERIMENTS = (
             Highlight("*/*/feature_non_robust", "accuracy on D_NR by seed, {}, {}", "share"),
             Highlight("*/*/robust_model_free", "accuracy under the model-free Δ by seed, {}, {}", "share"),
         ),
-        columns={DYNAMICS: DepthDynamics},
+        size=size,
+        columns={DEPTH_DYNAMICS: DepthDynamics},
     ),
 )

@@ -26,18 +26,20 @@ from featscope.attacks.threat import Threat
 from featscope.core.errors import require, unknown
 from featscope.core.losses import OWN_LOGIT
 from featscope.core.rows import last_rows
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows, table
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import by_class, descend
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 from featscope.papers.at import printed
 from featscope.papers.at.fig3_summary import mean_switch, phase_switch
-from featscope.papers.at.inner_columns import DYNAMICS, RADII, InnerDynamics, InnerRadii
+from featscope.papers.at.inner_columns import INNER_DYNAMICS, INNER_RADII, InnerDynamics, InnerRadii
 
 ONE_STEP_ARMS = ("patch", "coordinate", "features-only")
 #: the true maximum over the ball, and over its part in the span of the features
@@ -75,22 +77,27 @@ class PatchInner(Spec):
             "curve_points": 30,
         },
     }
-    aliases: ClassVar[Mapping[str, str]] = {"P": "law.patches", "m": "net.width", "N": "train_size"}
-
-    law: PatchLaw = PatchLaw(d=40, sigma_n=40**-0.5)
-    net: PatchNetSpec = PatchNetSpec(width=10)
-    eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
-    train_size: int = Field(default=8, ge=1)
-    test_size: int = Field(default=200, ge=1)
-    arms: tuple[str, ...] = (*ONE_STEP_ARMS, *EXACT_ARMS, "pgd-1", "pgd-3", "pgd-10", "pgd-50")
-    learning_rate: float = Field(default=1.0, gt=0)
-    steps: int = Field(default=300, ge=1)
-    step_size: float = Field(default=printed.FIGURE_3_ATTACK_STEP_SIZE, gt=0, description="η̃ of one step")
-    tolerance: float = Field(default=1e-3, gt=0, description="relative duality gap while training")
-    every: int = Field(default=10, ge=1)
-    check_every: int = Field(default=150, ge=1, description="steps from one checkpoint to the next")
-    radii: tuple[Annotated[float, Field(gt=0)], ...] = (0.02, 0.07, 0.2, 0.5)
-    curve_points: int = Field(default=20, ge=1)
+    law: PatchLaw = setting(PatchLaw(d=40, sigma_n=40**-0.5), "the law of the data")
+    net: PatchNetSpec = setting(PatchNetSpec(width=10), "the network")
+    eps: float = setting(printed.FIGURE_3_EPS, "radius of training and of checkpoints", letter="ε", gt=0)
+    train_size: int = setting(8, "training points", letter="N", ge=1)
+    test_size: int = setting(200, "test points", ge=1)
+    arms: tuple[str, ...] = setting(
+        (*ONE_STEP_ARMS, *EXACT_ARMS, "pgd-1", "pgd-3", "pgd-10", "pgd-50"),
+        "what finds the perturbations, one training each; pgd-s is PGD with s steps",
+    )
+    learning_rate: float = setting(1.0, "step size of gradient descent", letter="η", gt=0)
+    steps: int = setting(300, "steps of gradient descent", letter="T", ge=1)
+    step_size: float = setting(
+        printed.FIGURE_3_ATTACK_STEP_SIZE, "step size of the one-step attacks", letter="η̃", gt=0
+    )
+    tolerance: float = setting(1e-3, "duality gap ÷ F_y(X) that the exact arms train with", gt=0)
+    every: int = setting(10, "steps between two recorded rows", ge=1)
+    check_every: int = setting(150, "steps between two checkpoints; the end is one, too", ge=1)
+    radii: tuple[Annotated[float, Field(gt=0)], ...] = setting(
+        (0.02, 0.07, 0.2, 0.5), "radii at which the final networks are attacked and certified"
+    )
+    curve_points: int = setting(20, "test points at each radius", ge=1)
 
     @field_validator("arms")
     @classmethod
@@ -269,7 +276,7 @@ def train(spec: PatchInner, folder: Folder, data: Data, arm: str) -> Recording[W
         return Watched(w, torch.maximum(state.gap, found.gap))
 
     start = Watched(data.w0.clone(), data.w0.new_zeros(len(spec.seeds)))
-    part, look = folder.part(DYNAMICS, arm=arm), observe(spec, data, arm)
+    part, look = folder.part(INNER_DYNAMICS, arm=arm), observe(spec, data, arm)
     return trajectory(step, start, spec.steps, look, spec.every, runs=by_seed(spec.seeds), keep=part)
 
 
@@ -297,9 +304,17 @@ def run(spec: PatchInner, folder: Folder) -> Json:
     for arm in spec.arms:
         trained = train(spec, folder, data, arm)
         make = partial(radius_curves, spec, data, trained)
-        folder.once(RADII, make, arm=arm)
+        folder.once(INNER_RADII, make, arm=arm)
         summary[arm] = summarise(trained)
     return summary
+
+
+def size(spec: PatchInner) -> Size:
+    """Own-class problems of all points and runs: weights a patch at a time, some tens of passes a step."""
+    patches = len(spec.seeds) * spec.train_size * spec.law.patches
+    weights = spec.net.width * spec.law.d
+    passes = len(spec.arms) * spec.steps * 20
+    return Size(4 * patches * weights, passes * patches * weights * spec.net.width)
 
 
 EXPERIMENTS = (
@@ -316,6 +331,7 @@ EXPERIMENTS = (
             Highlight("*/left", "what the perturbation leaves to the optimum ÷ F_y(X) by seed, {}"),
             Highlight("*/phase_switch", "step at which the robust feature takes over, {}"),
         ),
-        columns={DYNAMICS: InnerDynamics, RADII: InnerRadii},
+        size=size,
+        columns={INNER_DYNAMICS: InnerDynamics, INNER_RADII: InnerRadii},
     ),
 )
