@@ -27,6 +27,10 @@ STILL = 1e-14
 LEARNED = 1 / CONSTANT
 #: a radius is settled where its lower and its upper bound agree to this share of it
 SETTLED = 1e-5
+#: two minima of F_y over a ball are one where they differ by this share of F_y at its centre …
+SAME_MINIMUM = 1e-8
+#: … and this share is enough for a perturbation that is only trained on
+TRAINED_GAP = 1e-3
 
 # --- real images
 

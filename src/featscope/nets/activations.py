@@ -26,6 +26,12 @@ def smoothed_relu_slope(z: Tensor, q: int, rho: float) -> Tensor:
     return (z / rho).clamp(0, 1).pow(q - 1)
 
 
+def smoothed_relu_curvature(z: Tensor, q: int, rho: float) -> Tensor:
+    """σ̃''(z) = (q − 1)/ϱ · (z/ϱ)^{q−2} on (0, ϱ), 0 elsewhere."""
+    inside = (z > 0) & (z < rho)
+    return ((q - 1) / rho * (z / rho).clamp(0, 1).pow(q - 2)).where(inside, z.new_zeros(()))
+
+
 def value_and_slope_(z: Tensor, q: int, rho: float) -> tuple[Tensor, Tensor]:
     """σ̃(z) and σ̃'(z) for the price of few passes; the memory of ``z`` is used for the value."""
     c = (z / rho if rho != 1 else z).clamp(0, 1)

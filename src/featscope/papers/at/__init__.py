@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from featscope.papers.at import (
+    claims_depth,
     claims_feature_attacks,
     claims_image_features,
+    claims_inner,
     claims_law,
     claims_noise,
     claims_recursion,
     claims_scaling,
     claims_training,
     comparisons,
+    figures_beyond,
     figures_image_attacks,
     figures_images,
     figures_patch,
@@ -19,7 +22,9 @@ from featscope.papers.at import (
     image_feature_attacks,
     image_features,
     image_inversion,
+    patch_depth,
     patch_fig3,
+    patch_inner,
     patch_minima,
     patch_noise,
     patch_recursion,
@@ -35,6 +40,8 @@ EXPERIMENTS = (
     *patch_scaling.EXPERIMENTS,
     *patch_recursion.EXPERIMENTS,
     *patch_noise.EXPERIMENTS,
+    *patch_inner.EXPERIMENTS,
+    *patch_depth.EXPERIMENTS,
     *image_features.EXPERIMENTS,
     *image_inversion.EXPERIMENTS,
     *image_feature_attacks.EXPERIMENTS,
@@ -45,6 +52,8 @@ CLAIMS = (
     *claims_scaling.CLAIMS,
     *claims_noise.CLAIMS,
     *claims_training.CLAIMS,
+    *claims_inner.CLAIMS,
+    *claims_depth.CLAIMS,
     *claims_image_features.CLAIMS,
     *claims_feature_attacks.CLAIMS,
 )
@@ -52,6 +61,7 @@ COMPARISONS = comparisons.COMPARISONS
 FIGURES = {
     **figures_training.FIGURES,
     **figures_patch.FIGURES,
+    **figures_beyond.FIGURES,
     **figures_images.FIGURES,
     **figures_image_attacks.FIGURES,
 }

@@ -139,6 +139,15 @@ GLOSSARY = {
         "max_r⟨w_{i,r}, u_i⟩ and max_r⟨w_{i,r}, v_i⟩ along training, k = 2, d = 100, P = 16",
         "The figure does not come out with the values that the paper prints.",
     ),
+    "AT-R2.5": Gloss(
+        "Δ* = argmin_{‖Δ‖_∞ ≤ ε} F_y(X + Δ) = Σ_p argmin_{‖δ_p‖_∞ ≤ ε} Σ_r σ̃(⟨w_{y,r}, x_p + δ_p⟩), "
+        "in place of Clip(η̃ ∇_X L)",
+        "The switch of phase would come from one step that does not converge, not from the min-max problem.",
+    ),
+    "AT-depth": Gloss(
+        "P[argmax F(X_f) = y] on D_{F_R} and D_{F_NR}, and P[argmax F(X + Δ(X, y)) ≠ y], for deeper F",
+        "The order of learning would belong to the two-layer network, not to the data.",
+    ),
     "AT-T1": Gloss(
         "feature learning accuracy P[argmax F(X_f) = y] on D̂_R and D̂_NR",
         "The table's ordering is not found on these images.",

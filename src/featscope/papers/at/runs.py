@@ -34,6 +34,10 @@ MINIMA = Need("patch-minima")
 SCALING = Need("patch-scaling")
 RECURSION = Need("patch-recursion")
 NOISE = Need("patch-noise")
+INNER = Need("patch-inner")
+DEPTH = Need("patch-depth")
+#: enough points that a training sample holds every class
+DEPTH_TEN = Need("patch-depth", {"law.k": 10, "train_size": 100})
 
 ASSUMPTION = ("Assumption 2.3 and the choices of B.3",)
 
