@@ -13,6 +13,7 @@ from featscope.papers.at import (
     figures_image_attacks,
     figures_images,
     figures_patch,
+    glossary,
     image_feature_attacks,
     image_features,
     image_inversion,
@@ -43,3 +44,4 @@ CLAIMS = (
     *claims_feature_attacks.CLAIMS,
 )
 FIGURES = {**figures_patch.FIGURES, **figures_images.FIGURES, **figures_image_attacks.FIGURES}
+GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY

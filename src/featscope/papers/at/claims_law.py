@@ -4,31 +4,51 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import polars as pl
 
+from featscope.certificates.at import fooled, matching_bound
 from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict
-from featscope.claims.judging import at_least, at_most, largest, numbers, smallest
+from featscope.claims.judging import (
+    at_least,
+    at_most,
+    error_over_seeds,
+    exactly,
+    largest,
+    numbers,
+    reaches,
+    scoped,
+    smallest,
+)
 from featscope.core.rules import SMALL
-from featscope.core.stats import NOTHING, Interval, wilson
+from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
-from featscope.papers.at.certificates import fooled, matching_bound
 from featscope.papers.at.fig3_columns import MATCHING, Matching
 from featscope.papers.at.patch_fig3 import PatchFig3
 from featscope.papers.at.patch_minima import ALONG_GAMMA, ALONG_NOISE, Minima, PatchMinima
-from featscope.papers.at.runs import ASSUMPTION, FIG3, MINIMA
+from featscope.papers.at.runs import (
+    FIG3,
+    MINIMA,
+    NOISE_SIZE,
+    RADIUS_REACHES,
+    RADIUS_SIZE,
+    ROOM,
+    STRONGER_THAN_RADIUS,
+)
 
 
 def _condition(name: str) -> Judge:
+    """A condition of the law at Figure 3's values: its number against its bound."""
+
     def judge(runs: Runs) -> Finding:
         found = next(condition for condition in runs["run"].conditions if condition.name == name)
-        verdict = Verdict.HOLDS if found.met else Verdict.FAILS
-        return Finding(verdict, found.value, found.bound, {"text": found.text})
+        return reaches(found.value, found.bound, text=found.text)
 
     return judge
 
 
 def _any_classifier(runs: Runs) -> Finding:
+    """1 − pairs/2n for a matching of pairs of different labels whose balls meet, re-verified, against 1
+    − SMALL."""
     run = runs["run"]
     x, y, left, right = (run.tensor(MATCHING, key).numpy() for key in ("x", "y", "left", "right"))
     bound = matching_bound(x.astype(float), y, left, right, PatchFig3.of(run).eps)
@@ -43,15 +63,15 @@ def _any_classifier(runs: Runs) -> Finding:
         return Finding(
             Verdict.INCONCLUSIVE, None, 1 - SMALL, {**evidence, "note": "the certificate does not verify"}
         )
-    verdict = Verdict.HOLDS if bound >= 1 - SMALL else Verdict.FAILS
-    return Finding(verdict, bound, 1 - SMALL, evidence)
+    return reaches(bound, 1 - SMALL, **evidence)
 
 
 def _choices(runs: Runs) -> Finding:
+    """The number of conditions that the law does not meet, against 0."""
     found = runs["run"].conditions
     missed = sum(not condition.met for condition in found)
     shown = [condition.as_json() for condition in found]
-    return Finding(Verdict.FAILS if missed else Verdict.HOLDS, float(missed), 0.0, {"conditions": shown})
+    return exactly(float(missed), 0.0, conditions=shown)
 
 
 def _of(run: Run, part: str, feature: str) -> pl.DataFrame:
@@ -69,6 +89,8 @@ def _at_largest_gamma(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _risk(feature: str) -> Judge:
+    """The largest cross-entropy over seeds at the largest γ, with the range over seeds, against SMALL."""
+
     def judge(runs: Runs) -> Finding:
         rows = _of(runs["run"], ALONG_GAMMA, feature)
         values = numbers(_at_largest_gamma(rows)[Minima.risk])
@@ -79,17 +101,18 @@ def _risk(feature: str) -> Judge:
 
 
 def _error(rows: pl.DataFrame, column: str) -> Interval:
-    """The error of all rows' points together; unknown if one row has no accuracy."""
-    right, points = numbers(rows[column]) * numbers(rows[Minima.points]), int(rows[Minima.points].sum())
-    return NOTHING if np.isnan(right).any() else wilson(points - round(float(right.sum())), points)
+    """The error over the rows' seeds; unknown if one row has no accuracy."""
+    return error_over_seeds(rows[column].to_list(), rows[Minima.points].to_list())
 
 
 def _error_to_one(column: str) -> Judge:
+    """The error over seeds at the largest γ is at least 1 − SMALL."""
+
     def judge(runs: Runs) -> Finding:
         run, spec = runs["run"], PatchMinima.of(runs["run"])
         if column == Minima.explicit and spec.eps < spec.law.beta_supremum:
             note = "ε < β: the proof's Δ is not in the ball"
-            return Finding(Verdict.OUT_OF_SCOPE, None, 1 - SMALL, {"unmet": [note]})
+            return scoped([note], Finding(Verdict.INCONCLUSIVE, None, 1 - SMALL, {"note": note}))
         rows = _of(run, ALONG_GAMMA, "non-robust")
         return at_least(
             _error(_at_largest_gamma(rows), column), 1 - SMALL, curve=_curve(rows, Minima.gamma, column)
@@ -99,12 +122,14 @@ def _error_to_one(column: str) -> Judge:
 
 
 def _own_logit(runs: Runs) -> Finding:
+    """The exact error over seeds at the largest γ, only F_y attacked, is at most SMALL."""
     rows = _of(runs["run"], ALONG_GAMMA, "robust")
     curve = _curve(rows, Minima.gamma, Minima.own_logit)
     return at_most(_error(_at_largest_gamma(rows), Minima.own_logit), SMALL, curve=curve)
 
 
 def _own_logit_noise(runs: Runs) -> Finding:
+    """The same at the smallest noise of the sweep."""
     rows = _of(runs["run"], ALONG_NOISE, "robust")
     curve = _curve(rows, Minima.sigma_n, Minima.own_logit)
     least = curve[Minima.sigma_n][0]
@@ -113,6 +138,7 @@ def _own_logit_noise(runs: Runs) -> Finding:
 
 
 def _full_ball(runs: Runs) -> Finding:
+    """The exact error over the ball at the largest γ is at most SMALL; one explicit Δ can refute it."""
     run, spec = runs["run"], PatchMinima.of(runs["run"])
     x, y, delta, w = (run.tensor(ALONG_GAMMA, key).numpy() for key in ("x", "y", "delta", "w"))
     hits = fooled(w, x, y, delta, spec.eps, spec.net.q, spec.net.rho)
@@ -189,9 +215,16 @@ CLAIMS = (
         paper="at",
         reference="AT Proposition 3.1",
         statement="The network w_i = γ v_i has vanishing risk but adversarial error 1 − o(1) as γ grows.",
-        hypotheses=ASSUMPTION,
+        hypotheses=("the choices of B.3: d ≫ 2k, σ_n = 1/√d, ε > β",),
+        assumes=(ROOM, NOISE_SIZE, RADIUS_REACHES, RADIUS_SIZE),
         readings=(
-            Reading("risk", "cross-entropy at the largest γ", {"run": MINIMA}, _risk("non-robust")),
+            Reading(
+                "risk",
+                "cross-entropy at the largest γ",
+                {"run": MINIMA},
+                _risk("non-robust"),
+                assumes=(ROOM, NOISE_SIZE),
+            ),
             Reading(
                 "model-free",
                 "error under the proof's own Δ at the largest γ",
@@ -211,9 +244,16 @@ CLAIMS = (
         paper="at",
         reference="AT Proposition 3.2",
         statement="The network w_i = γ u_i has vanishing risk and adversarial error o(1) as γ grows.",
-        hypotheses=ASSUMPTION,
+        hypotheses=("the choices of B.3: d ≫ 2k, σ_n = 1/√d; for the attacked network α ≫ ε",),
+        assumes=(ROOM, NOISE_SIZE, RADIUS_SIZE, STRONGER_THAN_RADIUS),
         readings=(
-            Reading("risk", "cross-entropy at the largest γ", {"run": MINIMA}, _risk("robust")),
+            Reading(
+                "risk",
+                "cross-entropy at the largest γ",
+                {"run": MINIMA},
+                _risk("robust"),
+                assumes=(ROOM, NOISE_SIZE),
+            ),
             Reading(
                 "own-logit",
                 "the attack only lowers F_y; exact error at the largest γ, Figure 3's law",

@@ -16,7 +16,7 @@ from featscope.claims.judging import (
     exponent_at_most,
     largest,
     numbers,
-    out_of_scope,
+    scoped,
     smallest,
     soft,
 )
@@ -27,7 +27,16 @@ from featscope.papers.at.fig3_columns import DYNAMICS, Dynamics
 from featscope.papers.at.final_values import final_values
 from featscope.papers.at.patch_fig3 import PatchFig3
 from featscope.papers.at.patch_noise import NOISY_DESCENT, SPANS, NoisyDescent, PatchNoise, Spans
-from featscope.papers.at.runs import COORDINATE, FIG3, NOISE
+from featscope.papers.at.runs import (
+    ATTACKED_GROWTH,
+    COORDINATE,
+    FIG3,
+    NOISE,
+    NOISE_SIZE,
+    NOISY_GROWTH,
+    RADIUS_SIZE,
+    ROOM,
+)
 
 #: what `soft` does, in words
 TILDE = "Õ(f) is read as at most f · log d"
@@ -55,6 +64,7 @@ def _seeds(run: Run, arm: str, column: str) -> list[pl.DataFrame]:
 
 
 def _decomposition(runs: Runs) -> Finding:
+    """VACUOUS where the noise vectors span everything: then every weight has this form."""
     spec = PatchFig3.of(runs["run"])
     vectors, room = float(spec.train_size * spec.law.patches), float(spec.law.d - 2 * spec.law.k)
     if vectors >= room:
@@ -77,6 +87,8 @@ def _in_span(runs: Runs) -> Finding:
 
 
 def _noise_small(arm: str) -> Judge:
+    """The largest noise correlation over training, by seed, against log d/√d."""
+
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         by_seed = [numbers(rows[Dynamics.noise_max]) for rows in _seeds(run, arm, Dynamics.noise_max)]
@@ -98,10 +110,11 @@ def _noise_in_d(runs: Runs) -> Finding:
     finding = exponent_at_most(list(by_d), medians, -0.5, median=plain(medians))
     n = PatchNoise.of(run).train_size
     why = f"N = poly(d): N is {n} at every d, and a point's own noise is learned in proportion to 1/N"
-    return out_of_scope([why], finding)
+    return scoped([why], finding)
 
 
 def _noise_update(runs: Runs) -> Finding:
+    """The largest remainder of a step per unit of η, by seed, against log d/√d."""
     run, name = runs["run"], Dynamics.noise_update_rest
     worst = [float(numbers(rows[name]).max()) for rows in _seeds(run, "standard", name)]
     measured = "largest remainder per unit of η over the recorded steps"
@@ -147,6 +160,7 @@ def _total_residual(runs: Runs) -> Finding:
 
 
 def _losers(runs: Runs) -> Finding:
+    """The largest of A, C and D at the end, by seed, against log d/√d."""
     run, losers = runs["run"], (Dynamics.u, Dynamics.C, Dynamics.D)
     worst = np.max([final_values(run, "standard", name).max(-1) for name in losers], axis=0)
     return at_most(
@@ -155,6 +169,7 @@ def _losers(runs: Runs) -> Finding:
 
 
 def _winner(runs: Runs) -> Finding:
+    """The smallest max_r B over classes ÷ log d at the end, by seed, against 1/CONSTANT."""
     run = runs["run"]
     ratios = final_values(run, "standard", Dynamics.v).min(-1) / _log_d(run)
     measured = "smallest max_r B over classes ÷ log d, Θ read as ≥ 1/3"
@@ -166,8 +181,10 @@ def _winner(runs: Runs) -> Finding:
 SETTING = ("Figure 3's law and training",)
 
 
-def _claim(name: str, reference: str, statement: str, *readings: Reading) -> Claim:
-    return Claim(f"AT-{name}", "at", f"AT {reference}", statement, SETTING, readings)
+def _claim(
+    name: str, reference: str, statement: str, *readings: Reading, assumes: tuple[str, ...] = NOISY_GROWTH
+) -> Claim:
+    return Claim(f"AT-{name}", "at", f"AT {reference}", statement, SETTING, readings, assumes)
 
 
 CLAIMS = (
@@ -179,6 +196,7 @@ CLAIMS = (
         Reading(
             "large-d", "what lies outside the span, d up to 10⁹ by compact copies", {"run": NOISE}, _in_span
         ),
+        assumes=(),
     ),
     _claim(
         "LE.3",
@@ -202,6 +220,7 @@ CLAIMS = (
         "Lemma E.4",
         "A step changes ⟨w, ξ_p⟩ by the patch's own term up to η·Õ(1/√d).",
         Reading("figure-3", "largest remainder per unit of η", {"run": FIG3}, _noise_update),
+        assumes=(ROOM, NOISE_SIZE),
     ),
     _claim(
         "LE.5",
@@ -227,6 +246,7 @@ CLAIMS = (
         "Lemma E.9",
         "Under adversarial training weights are w(0) plus features plus training noise.",
         Reading("figure-3", "whether the statement excludes anything", {"run": FIG3}, _decomposition),
+        assumes=(),
     ),
     _claim(
         "LE.10",
@@ -244,5 +264,6 @@ CLAIMS = (
             {"run": COORDINATE},
             _noise_small("adversarial"),
         ),
+        assumes=(*ATTACKED_GROWTH, NOISE_SIZE, RADIUS_SIZE),
     ),
 )

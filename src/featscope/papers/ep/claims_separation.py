@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from featscope.certificates.ep import pair_separation
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
 from featscope.claims.judging import exactly, largest, number, scoped, smallest
 from featscope.core.rules import MUCH, RECOMPUTED
 from featscope.experiments.run import Run
-from featscope.papers.ep.certificates import pair_separation
 from featscope.papers.ep.image_separation import PAIRS, Closest
 from featscope.papers.ep.printed import SEPARATION_DIGITS
 
@@ -46,6 +46,8 @@ def _judged(run: Run, dataset: str, finding: Finding) -> Finding:
 
 
 def _separated(dataset: str, factor: float) -> Judge:
+    """A multiple of ε ÷ the smallest distance, recomputed from the pair that attains it, is at most 1."""
+
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         cells, eps = _cells(run, dataset), largest(_read(run, dataset, Closest.eps).values())
@@ -59,6 +61,8 @@ def _separated(dataset: str, factor: float) -> Judge:
 
 
 def _as_printed(dataset: str) -> Judge:
+    """The largest difference from the printed numbers, rounded as they are, is 0."""
+
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         cells, printed = _cells(run, dataset), _read(run, dataset, Closest.printed)
