@@ -102,7 +102,7 @@ def page(document: Mapping[str, Any]) -> str:
     verdicts = [str(verdict) for verdict in book.VERDICTS]
     counts = book.headline(book.lines_of(document) or [])
     out = [
-        "---\norphan: true\n---\n\n# The ledger\n",
+        "# The ledger\n",
         f"Made {document['made'][:10]} by version {document['version']} at the "
         f"`{document['profile']}` profile "
         "by `tools/publish_ledger.py` from finished runs; do not edit. The rules: [claims.md](claims.md). "

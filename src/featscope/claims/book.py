@@ -32,16 +32,21 @@ def document(lines: Sequence[Line], profile: str) -> Document:
     return {**head, "lines": [line.as_json() for line in lines]}
 
 
-def read(folder: Path) -> list[Line]:
-    """The lines that checks wrote into a folder, of either form; none where there is no ledger."""
+def contents(folder: Path) -> Document:
+    """What checks wrote into a folder, in the form of `document`; no lines where there is no ledger."""
     path = folder / NAME
     remedy = f"delete this file; `featscope check --out {folder}` writes it again from the runs"
     if not path.exists():
-        return []
-    lines = lines_of(read_json(path, remedy))
-    if lines is None:
+        return {"lines": []}
+    found = read_json(path, remedy)
+    if lines_of(found) is None:
         raise BadInput("not a ledger", str(path), remedy)
-    return lines
+    return found if isinstance(found, dict) else {"lines": found}
+
+
+def read(folder: Path) -> list[Line]:
+    """The lines that checks wrote into a folder."""
+    return lines_of(contents(folder)) or []
 
 
 def lines_of(found: Any) -> list[Line] | None:
@@ -54,7 +59,9 @@ def lines_of(found: Any) -> list[Line] | None:
 
 def _is_line(line: Any) -> bool:
     return (
-        isinstance(line, dict) and set(line) >= _ASKED and all(isinstance(line[key], str) for key in _ASKED)
+        isinstance(line, dict)
+        and all(isinstance(line.get(key), str) for key in _ASKED)
+        and line["verdict"] in Verdict.__members__
     )
 
 

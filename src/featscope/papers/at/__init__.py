@@ -10,9 +10,11 @@ from featscope.papers.at import (
     claims_recursion,
     claims_scaling,
     claims_training,
+    comparisons,
     figures_image_attacks,
     figures_images,
     figures_patch,
+    figures_training,
     glossary,
     image_feature_attacks,
     image_features,
@@ -24,6 +26,9 @@ from featscope.papers.at import (
     patch_scaling,
 )
 
+NAME = "AT"
+TITLE = "Adversarial Training Can Provably Improve Robustness"
+SOURCE = "Li and Li, arXiv 2410.08503"
 EXPERIMENTS = (
     *patch_fig3.EXPERIMENTS,
     *patch_minima.EXPERIMENTS,
@@ -43,5 +48,11 @@ CLAIMS = (
     *claims_image_features.CLAIMS,
     *claims_feature_attacks.CLAIMS,
 )
-FIGURES = {**figures_patch.FIGURES, **figures_images.FIGURES, **figures_image_attacks.FIGURES}
+COMPARISONS = comparisons.COMPARISONS
+FIGURES = {
+    **figures_training.FIGURES,
+    **figures_patch.FIGURES,
+    **figures_images.FIGURES,
+    **figures_image_attacks.FIGURES,
+}
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
