@@ -74,7 +74,7 @@ class SquareNetwork(Columns):
 class ProductNetwork(Columns):
     """Yarotsky's product, clamped to [0, B²]."""
 
-    bound = column("B")
+    bound = column("bound B of the factors")
     error = column("ε asked for")
     measured = column("largest |x̃y − xy| measured on [0, B]²")
     on_axes = column("largest |x̃y| where a factor is 0")

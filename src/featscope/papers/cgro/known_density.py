@@ -77,7 +77,7 @@ class MemoryGap(Columns):
     seed = column("seed of the sample")
     radius_rule = column("how δ is chosen: proof (N^(−1/(D+2))) or apart (a share of N^(−1/D))")
     share = column("δ ÷ N^(−1/D)")
-    radius = column("δ")
+    radius = column("radius δ")
     clean = column("L_clean, a lower bound of the gap because L̂_adv = 0")
     flatness_low = column("lower bound of the global flatness")
     flatness_high = column("upper bound of it")
@@ -100,7 +100,7 @@ class LowerConstant(Columns):
 
     network = column("linear or wave")
     phase = column("a·δ (linear) or ω·δ (wave)")
-    radius = column("δ")
+    radius = column("radius δ")
     constant = column("the constant")
 
 

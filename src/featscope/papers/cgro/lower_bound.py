@@ -62,7 +62,7 @@ class ListedSites(Columns):
     """A packing whose sites are listed."""
 
     D = column("dimension")
-    radius = column("δ")
+    radius = column("radius δ")
     sites = column("sites listed")
     promised = column("sites that the count speaks of, ⌈1/2δ⌉^(D−1)")
     separation = column("least ℓ∞ distance of two sites")
@@ -84,8 +84,8 @@ class Shattered(Columns):
 class ExactCount(Columns):
     """The least VC dimension by whole numbers."""
 
-    sites = column("n")
-    mu = column("μ")
+    sites = column("sites n")
+    mu = column("robust error μ that is allowed")
     dimension = column("least l with 2^n ≤ Σ_{i≤μn} C(n,i)·Σ_{j≤l} C(n,j)")
     by_entropy = column("the count's C(μ)·n, a lower bound of l")
 
@@ -94,7 +94,7 @@ class Growth(Columns):
     """Parameters needed over D, for each δ."""
 
     D = column("dimension")
-    radius = column("δ")
+    radius = column("radius δ")
     needed = column("least number of parameters by VC counting, μ = .1 or the one nearest")
 
 
@@ -104,7 +104,7 @@ class NeuralLaw(Columns):
     D = column("dimension")
     seed = column("seed of the network and of the labels")
     sites = column("points of the support")
-    radius = column("δ")
+    radius = column("radius δ")
     separation = column("least ℓ2 distance of opposite points")
     clean_error = column("error of the network")
     robust_error = column("share of points that a move of ℓ2 length δ takes across its boundary")
