@@ -67,6 +67,30 @@ def _gap() -> Table:
     )
 
 
+@judged("CG-F1", "printed")
+def _printed_accuracies() -> Table:
+    def accuracies(clean: Any, robust: Any, dataset: str = "cifar10", fitted: float = 0.9) -> dict[str, Run]:
+        rows = [
+            {"seed": seed, "clean_test_last": c, "robust_test_last": r, "robust_train_last": fitted}
+            for seed, c, r in zip(SEEDS, three(clean), three(robust), strict=True)
+        ]
+        return {"run": made("image-overfitting", {"compared": rows}, seeds=list(SEEDS), dataset=dataset)}
+
+    return Table(
+        holds=Case(accuracies(0.85, 0.5), "HOLDS", 0.85, 0.8),
+        fails=Case(accuracies(0.85, 0.75), "FAILS", 0.75, 0.55),
+        at_bound=Case(accuracies(0.85, 0.5499999), "HOLDS", 0.85, 0.8),
+        bad_seed=Case(accuracies((0.85, 0.85, 0.4), 0.5), "INCONCLUSIVE"),
+        nan=Case(accuracies((0.85, NAN, 0.85), 0.5), "INCONCLUSIVE"),
+        more=(
+            Case(accuracies(0.85, 0.25), "FAILS", 0.25, 0.45),
+            Case(accuracies(0.85, 0.5, "mnist"), "OUT_OF_SCOPE", 0.85, 0.8, "HOLDS"),
+            Case(accuracies(0.85, 0.75, "mnist"), "OUT_OF_SCOPE", 0.75, 0.55, "FAILS"),
+            Case(accuracies(0.85, 0.5, fitted=0.2), "OUT_OF_SCOPE", 0.85, 0.8, "HOLDS"),
+        ),
+    )
+
+
 @judged("CG-F1", "falls")
 def _falls() -> Table:
     return Table(
