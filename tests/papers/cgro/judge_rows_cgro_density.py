@@ -1,4 +1,4 @@
-"""Rows for CG-E.1 and CG-E.2 where the density is known: `known-density`."""
+"""Rows for CG-E.1-density and CG-E.2-density: `known-density`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gaps(linear: tuple[float, ...], constant: tuple[float, ...] = (0.1, 0.1, 0.1
     )
 
 
-@judged("CG-E.1", "known density, fixed network")
+@judged("CG-E.1-density", "known density, fixed network")
 def _fixed() -> Table:
     return Table(
         holds=Case(gaps((0.5, 1.0, 0.75), (9.0, 9.0, 9.0)), "HOLDS", 1.5, 3.0),
@@ -42,7 +42,7 @@ def _fixed() -> Table:
     )
 
 
-@judged("CG-E.1", "known density, constant network")
+@judged("CG-E.1-density", "known density, constant network")
 def _constant() -> Table:
     return Table(
         holds=Case(gaps((9.0, 9.0, 9.0), (-0.1, -0.2, -0.3)), "HOLDS", -0.2, 0.0),
@@ -53,7 +53,7 @@ def _constant() -> Table:
     )
 
 
-@judged("CG-E.1", "as proven")
+@judged("CG-E.1-density", "as proven")
 def _proven() -> Table:
     """½·(1 + 1) = 1 for the linear network, ½ for the constant one."""
     return Table(
@@ -87,7 +87,7 @@ def fallen(linear: float, constant: float = -0.5, wild: float = 1.0) -> dict[str
     )
 
 
-@judged("CG-E.1", "rate in N")
+@judged("CG-E.1-density", "rate in N")
 def _rate() -> Table:
     return Table(
         holds=Case(fallen(-0.5), "HOLDS", -0.5, -1 / 3 + 0.1),
@@ -112,7 +112,7 @@ def terms(power: float = 2.0, second: float = 1.0, last: float = 1.0) -> dict[st
     return density(terms=first + other)
 
 
-@judged("CG-E.1", "terms")
+@judged("CG-E.1-density", "terms")
 def _terms() -> Table:
     return Table(
         holds=Case(terms(), "HOLDS", 2.0, 1.9),
@@ -150,7 +150,7 @@ def memory(rule: str, *rows: tuple[float, float, float]) -> dict[str, Run]:
     )
 
 
-@judged("CG-E.1", "remembering network, δ as in the proof", "remembering network, δ apart")
+@judged("CG-E.1-density", "remembering network, δ as in the proof", "remembering network, δ apart")
 def _memory(reading: str) -> Table:
     rule = "apart" if reading.endswith("apart") else "proof"
     fine, bad = (0.5, 1.0, 2.0), (4.0, 1.0, 2.0)
@@ -180,7 +180,9 @@ def constants(linear: dict[float, float], wave: dict[float, float]) -> dict[str,
     )
 
 
-@judged("CG-E.2", "known density, convex loss", "known density, small δ", "known density, any network")
+@judged(
+    "CG-E.2-density", "known density, convex loss", "known density, small δ", "known density, any network"
+)
 def _lower(reading: str) -> Table:
     network = "linear" if "convex" in reading else "wave"
 

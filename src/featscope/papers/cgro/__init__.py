@@ -8,6 +8,7 @@ from featscope.papers.cgro import (
     built,
     claims_appendix,
     claims_built,
+    claims_density,
     claims_landscape,
     claims_lower,
     claims_overfitting,
@@ -47,6 +48,7 @@ CLAIMS = (
     *claims_training.CLAIMS,
     *claims_built.CLAIMS,
     *claims_lower.CLAIMS,
+    *claims_density.CLAIMS,
     *claims_overfitting.CLAIMS,
     *claims_landscape.CLAIMS,
 )

@@ -22,6 +22,7 @@ from featscope.claims.judging import (
 from featscope.core.rules import BEND, CONSTANT
 from featscope.core.stats import Interval
 from featscope.papers.cgro.known_density import Gap, KnownDensity, LowerConstant, MemoryGap, ProofTerm
+from featscope.papers.cgro.runs import stated
 
 DENSITY = {"run": Need("known-density")}
 
@@ -137,7 +138,7 @@ def lower(network: str, most: float = math.inf) -> Judge:
     return judge
 
 
-E1_READINGS = (
+_BOUND = (
     Reading(
         "known density, fixed network",
         "linear network, Gaussian X, D = 1 … 6: the 95 % quantile of the gap ÷ (rate·flatness) is at most "
@@ -182,7 +183,7 @@ E1_READINGS = (
         remembered("apart"),
     ),
 )
-E2_READINGS = (
+_LOWER = (
     Reading(
         "known density, convex loss",
         "linear network, Gaussian X, any δ: the constant is at least 1/3",
@@ -200,5 +201,23 @@ E2_READINGS = (
         "the wave at every ω·δ: the loss is bounded, its gradient is not",
         DENSITY,
         lower("wave"),
+    ),
+)
+#: claims of their own, because the readings of CG-E.1 and CG-E.2 need images
+CLAIMS = (
+    stated(
+        "CG-E.1-density",
+        "CGRO Theorem E.1, Theorem F.1",
+        "Where the density is known, the robust generalisation gap is bounded by N^{−1/(D+2)} times global "
+        "flatness.",
+        _BOUND,
+        (),
+    ),
+    stated(
+        "CG-E.2-density",
+        "CGRO Proposition E.2",
+        "Where the density is known, L_adv − L_clean is at least a constant times δ·E‖∇L(X)‖_q.",
+        _LOWER,
+        (),
     ),
 )

@@ -18,7 +18,6 @@ from featscope.core.rules import CONSTANT, LINEAR_GROWTH, MUCH, RATE_FALLEN
 from featscope.core.stats import Interval, correlations, mean_correlation, mean_interval
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.cgro.claims_density import E1_READINGS, E2_READINGS
 from featscope.papers.cgro.image_landscape import (
     GRADIENT,
     ImageLandscape,
@@ -285,7 +284,6 @@ CLAIMS = (
         "CGRO Theorem E.1, appendix F",
         "The robust generalisation gap is bounded by N^{−1/(D+2)} times global flatness.",
         (
-            *E1_READINGS,
             *_readings(
                 ("printed", f"the bound with its rate in N and a constant of {CONSTANT:g}", printed_rate),
                 trained=False,
@@ -298,7 +296,6 @@ CLAIMS = (
         "CGRO Proposition E.2",
         "L_adv − L_clean is at least a constant times δ·E‖∇L(X)‖_q.",
         (
-            *E2_READINGS,
             *_readings(
                 (
                     "ball",

@@ -82,6 +82,13 @@ GLOSSARY = {
     "CG-E.2": Gloss(
         "L_adv − L_clean ≥ Ω(δ E‖∇_X L(X)‖_q)", "The loss would not grow with its gradient in the ball."
     ),
+    "CG-E.1-density": Gloss(
+        "L_adv − L̂_adv ≤ O(N^{−1/(D+2)} E max_{‖ξ‖_p≤δ} ‖∇_X L(X + ξ)‖_q)",
+        "The proof's terms (I) and (II) carry no flatness, and its bandwidth is δ: printed, it is too much.",
+    ),
+    "CG-E.2-density": Gloss(
+        "L_adv − L_clean ≥ Ω(δ E‖∇_X L(X)‖_q)", "The loss is bounded where its gradient need not be."
+    ),
 }
 RULES_HISTORY = frozenset(
     [
