@@ -14,6 +14,7 @@ from featscope.papers.cgro import (
     claims_overfitting,
     claims_stages,
     claims_training,
+    figures_appendix,
     figures_built,
     figures_images,
     figures_signal,
@@ -53,6 +54,7 @@ CLAIMS = (
     *claims_landscape.CLAIMS,
 )
 FIGURES = {
+    **figures_appendix.FIGURES,
     **figures_signal.FIGURES,
     **figures_sweeps.FIGURES,
     **figures_built.FIGURES,
