@@ -44,8 +44,8 @@ def density(run: Run) -> Picture:
     return Picture(
         title="Robust generalisation where the density is known",
         caption="Left: the 95 % quantile of the gap for networks that do not depend on the sample; the "
-        "constant one has no flatness at all. Right: the loss gained in the ball in units of δ times the mean "
-        "gradient.",
+        "constant one has no flatness at all. Right: the loss gained in the ball in units of δ times the "
+        "mean gradient.",
         alt="Two charts with logarithmic axes: the gap against the sample size for a linear and a constant "
         "network, and a constant against the phase for a linear network and a wave.",
         spec=side_by_side(panels),
