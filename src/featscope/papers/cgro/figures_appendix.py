@@ -27,7 +27,7 @@ def density(run: Run) -> Picture:
         for name, look in zip(("linear", "constant"), CATEGORIES, strict=False)
     ]
     lower = []
-    for name, look in zip(("linear", "wave"), CATEGORIES[1:], strict=False):
+    for name, look in (("linear", CATEGORIES[0]), ("wave", CATEGORIES[2])):
         one = constants.filter(pl.col(c.network) == name).sort(c.phase)
         lower.append(Curve(name, look, one[c.phase].to_numpy(), one[c.constant].to_numpy()))
     panels = [
