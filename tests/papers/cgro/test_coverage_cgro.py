@@ -61,5 +61,9 @@ def test_every_failing_line_of_the_shipped_ledger_is_explained() -> None:
         if line["paper"] == "cgro" and "FAILS" in (line["verdict"], line.get("would_be"))
     }
     assert bad, "the shipped ledger has failing lines"
+    # A reading on images has its data set's name in front.
     told = failing()
-    assert [pair for pair in sorted(bad) if pair not in told] == []
+    missing = [
+        (id_, name) for id_, name in sorted(bad) if not {(id_, name), (id_, name.partition("-")[2])} & told
+    ]
+    assert missing == []
