@@ -19,6 +19,14 @@ SYNTHETIC = [name for name, plan in experiments().items() if not plan.needs_data
 
 #: parts in which nothing is drawn, so that they have no seed: formulas, and recursions of given constants
 WITHOUT_A_DRAW = {
+    ("appendix-lemmas", "product"),
+    ("appendix-lemmas", "square"),
+    ("known-density", "constants"),
+    ("known-density", "terms"),
+    ("lower-bound", "exact"),
+    ("lower-bound", "growth"),
+    ("lower-bound", "listed"),
+    ("lower-bound", "shattered"),
     ("patch-scaling", "power"),
     ("clusters-properties", "stated"),
     ("clusters-assumption", "proof"),

@@ -222,22 +222,11 @@ def _count() -> tuple[Case, ...]:
     )
 
 
-@judged("CG-T5.3", "exp(Ω(D))")
-def _rate() -> Cannot:
-    return Cannot(
-        "no run can fail it: `needed` solves the VC bound for the packing's own sites^D, so its rate is "
-        "ln(sites)/4 by algebra, which is what "
-        "the judge holds it to (less BEND); it tests that the formula was typed in, not that a law needs "
-        "these parameters",
-        _count(),
-    )
-
-
 @judged("EP-lower", "count")
 def _lower() -> Cannot:
     return Cannot(
-        "the judge and the rows of CG-T5.3 exp(Ω(D)): the VC bound's rate against itself, which no run can "
-        "miss",
+        "no run can fail it: `needed` solves the VC bound for the packing's own sites^D, so its rate is "
+        "ln(sites)/4 by algebra, which is what the judge holds it to (less BEND); CG-T5.3 judges the argument",
         _count(),
     )
 

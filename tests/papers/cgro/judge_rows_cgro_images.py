@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from judging import Cannot, Case, Table, judged, made
+from judging import Case, Table, judged, made
 
 from featscope.experiments.run import Run
 
@@ -64,6 +64,30 @@ def _gap() -> Table:
         bad_seed=Case(compared(gap=(0.2, -0.1, 0.2)), "INCONCLUSIVE", 0.1),
         nan=Case(compared(gap=(0.2, NAN, 0.2)), "INCONCLUSIVE"),
         more=unfitted(0.2),
+    )
+
+
+@judged("CG-F1", "printed")
+def _printed_accuracies() -> Table:
+    def accuracies(clean: Any, robust: Any, dataset: str = "cifar10", fitted: float = 0.9) -> dict[str, Run]:
+        rows = [
+            {"seed": seed, "clean_test_last": c, "robust_test_last": r, "robust_train_last": fitted}
+            for seed, c, r in zip(SEEDS, three(clean), three(robust), strict=True)
+        ]
+        return {"run": made("image-overfitting", {"compared": rows}, seeds=list(SEEDS), dataset=dataset)}
+
+    return Table(
+        holds=Case(accuracies(0.85, 0.5), "HOLDS", 0.85, 0.8),
+        fails=Case(accuracies(0.85, 0.75), "FAILS", 0.75, 0.55),
+        at_bound=Case(accuracies(0.85, 0.5499999), "HOLDS", 0.85, 0.8),
+        bad_seed=Case(accuracies((0.85, 0.85, 0.4), 0.5), "INCONCLUSIVE"),
+        nan=Case(accuracies((0.85, NAN, 0.85), 0.5), "INCONCLUSIVE"),
+        more=(
+            Case(accuracies(0.85, 0.25), "FAILS", 0.25, 0.45),
+            Case(accuracies(0.85, 0.5, "mnist"), "OUT_OF_SCOPE", 0.85, 0.8, "HOLDS"),
+            Case(accuracies(0.85, 0.75, "mnist"), "OUT_OF_SCOPE", 0.75, 0.55, "FAILS"),
+            Case(accuracies(0.85, 0.5, fitted=0.2), "OUT_OF_SCOPE", 0.85, 0.8, "HOLDS"),
+        ),
     )
 
 
@@ -330,45 +354,6 @@ def _gap_follows(reading: str) -> Table:
             Case(related([1.0, 2.0, 3.0, 4.0, 1.5], gaps=outlier), "FAILS", -73 / math.sqrt(7610 * 5.8), 0.0),
             Case(related([2.0] * 5), "INCONCLUSIVE"),
             *untrained(data, None, losses=[2.0, 3.0, 4.0, 5.0, 6.0], test=up),
-        ),
-    )
-
-
-@judged("CG-E.1", "mnist-step", "cifar10-step")
-def _step(reading: str) -> Cannot:
-    data = parse(reading)
-    cases = [Case(landscape(data, low=True), "HOLDS", 0.4, 1.0)]
-    # The worst counts wherever it is: set, epoch (also before the full radius), radius, seed; equality holds.
-    for place in (("train", 0), ("test", 10), ("test", 1), ("train", 3), ("test", 2)):
-        cases.append(Case(landscape(data, low=True, mean_value=({}, {place: 1.0}, {})), "HOLDS", 1.0, 1.0))
-    cases.append(Case(landscape(data, low=True, repaired=1.0), "HOLDS", 0.4, 1.0))
-    return Cannot(
-        "change ÷ (δ·gradient) above 1 is repaired by bisection before it is written: only an error in the "
-        "code, or more than twelve halvings, could fail it",
-        tuple(cases),
-    )
-
-
-@judged("CG-E.1", "mnist-constant-1", "cifar10-constant-1")
-def _constant(reading: str) -> Cannot:
-    data = parse(reading)
-    eps = DATA[data][1]
-
-    def shares(*values: float) -> dict[str, Run]:
-        """The gap at the last epoch is so many times δ·20."""
-        losses = tuple([99.0, eps * 20.0 * value] for value in values)
-        return landscape(data, low=True, train_loss=0.0, losses=losses, test=[10.0, 20.0], train=[1e-6, 1e6])
-
-    return Cannot(
-        "global flatness is a searched lower bound, so a gap above δ times it is INCONCLUSIVE and never "
-        "FAILS; an upper bound of the flatness could fail it",
-        (
-            Case(shares(0.4, 0.5, 0.6), "HOLDS", 0.5, 1.0),
-            Case(shares(1.0, 1.0, 1.0), "HOLDS", 1.0, 1.0),
-            Case(shares(2.9, 3.0, 3.1), "INCONCLUSIVE", 3.0, 1.0),
-            Case(shares(0.5, 2.0, 0.5), "INCONCLUSIVE", 1.0, 1.0),
-            Case(shares(0.5, NAN, 0.5), "INCONCLUSIVE", None, 1.0),
-            Case(landscape(data, low=True, test=[10.0, 0.0]), "INCONCLUSIVE"),
         ),
     )
 

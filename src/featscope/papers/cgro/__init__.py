@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 from featscope.papers.cgro import (
+    appendix_lemmas,
     built,
+    claims_appendix,
     claims_built,
+    claims_density,
     claims_landscape,
+    claims_lower,
     claims_overfitting,
     claims_stages,
     claims_training,
+    figures_appendix,
     figures_built,
     figures_images,
     figures_signal,
@@ -17,6 +22,8 @@ from featscope.papers.cgro import (
     glossary,
     image_landscape,
     image_overfitting,
+    known_density,
+    lower_bound,
     signal_lemmas,
     signal_scaling,
     signal_stages,
@@ -29,18 +36,25 @@ EXPERIMENTS = (
     *signal_stages.EXPERIMENTS,
     *signal_scaling.EXPERIMENTS,
     *signal_lemmas.EXPERIMENTS,
+    *appendix_lemmas.EXPERIMENTS,
     *built.EXPERIMENTS,
+    *lower_bound.EXPERIMENTS,
+    *known_density.EXPERIMENTS,
     *image_landscape.EXPERIMENTS,
     *image_overfitting.EXPERIMENTS,
 )
 CLAIMS = (
     *claims_stages.CLAIMS,
+    *claims_appendix.CLAIMS,
     *claims_training.CLAIMS,
     *claims_built.CLAIMS,
+    *claims_lower.CLAIMS,
+    *claims_density.CLAIMS,
     *claims_overfitting.CLAIMS,
     *claims_landscape.CLAIMS,
 )
 FIGURES = {
+    **figures_appendix.FIGURES,
     **figures_signal.FIGURES,
     **figures_sweeps.FIGURES,
     **figures_built.FIGURES,

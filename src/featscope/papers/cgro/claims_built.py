@@ -8,15 +8,13 @@ import torch
 
 from featscope.certificates.cgro import MemoryCheck, robust_memory
 from featscope.claims.built import formula_met, linear_growth, robust_by_certificate
-from featscope.claims.claim import Claim, Finding, Kind, Need, Reading, Runs, plain
+from featscope.claims.claim import Claim, Finding, Kind, Need, Reading, Runs
 from featscope.claims.judging import every, exactly, number, reaches, smallest
-from featscope.claims.packing import exponential, law_holds, rate
 from featscope.experiments.run import Run
 from featscope.nets.built.robust import KINDS
 from featscope.papers.cgro.built import Classifier, Memory
 
 BUILT = {"run": Need("built-cgro")}
-PACKING = {"run": Need("packing")}
 
 
 def _memory(run: Run) -> Finding:
@@ -61,14 +59,6 @@ def counts(runs: Runs) -> Finding:
     return every(parts)
 
 
-def exponential_base_e(runs: Runs) -> Finding:
-    """Ω(exp(D)) as printed: b ≥ 1."""
-    found = exponential(runs)
-    dims, needed, delta, mu = rate(runs)
-    value = found.value if found.value is not None else math.nan
-    return reaches(value, 1.0, rate=found.value, delta=delta, mu=mu, last=plain(needed[-1]), at=dims[-1])
-
-
 CLAIMS = (
     Claim(
         "CG-C",
@@ -94,24 +84,6 @@ CLAIMS = (
                 BUILT,
                 counts,
             ),
-        ),
-    ),
-    Claim(
-        "CG-T5.3",
-        "cgro",
-        "CGRO Theorem 5.3",
-        "Some law satisfying Assumption 5.1 needs a number of parameters exponential in D for a robust test "
-        "error below a constant.",
-        ("VC bound of Bartlett et al. 2019, Theorem 7", "enveloping network with M³ parameters"),
-        (
-            Reading(
-                "exp(Ω(D))",
-                "least M by VC counting on the packing: fitted rate against a quarter of the packing's",
-                PACKING,
-                exponential,
-            ),
-            Reading("Ω(exp(D))", "rate at least 1, as printed, at the same δ", PACKING, exponential_base_e),
-            Reading("law", "the packing's own properties, its support listed in full", PACKING, law_holds),
         ),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from featscope.claims.claim import Finding, Judge, Need, Reading, Runs
-from featscope.claims.judging import above, at_least
+from featscope.claims.judging import above, at_least, at_most, every, scoped
 from featscope.core.rules import MUCH, SMALL
 from featscope.core.stats import Interval, mean_interval
 from featscope.papers.cgro.image_overfitting import Compared, ImageOverfitting
@@ -26,6 +26,29 @@ def compared(value: Callable[[Mapping[str, float]], float], judge: Callable[[Int
         )
 
     return judged
+
+
+#: what §1 says of Figure 1
+PRINTED_CLEAN, PRINTED_ROBUST = 0.8, 0.5
+
+
+def as_printed(runs: Runs) -> Finding:
+    """Clean test accuracy above 80 %, robust test accuracy about 50 %: within SMALL of it."""
+    run = runs["run"]
+    rows, spec = run.part("compared").to_dicts(), ImageOverfitting.of(run)
+    clean = mean_interval([row[Compared.clean_test_last] for row in rows])
+    robust = mean_interval([row[Compared.robust_test_last] for row in rows])
+    found = every(
+        {
+            "clean test accuracy": above(clean, PRINTED_CLEAN),
+            "robust test accuracy, not more": at_most(robust, PRINTED_ROBUST + SMALL),
+            "robust test accuracy, not less": at_least(robust, PRINTED_ROBUST - SMALL),
+        }
+    )
+    fitted = only_if_fitted(spec.net.classes, [row[Compared.robust_train_last] for row in rows], found)
+    if spec.dataset == "cifar10":
+        return fitted
+    return scoped([f"the figure is of CIFAR-10, the run of {spec.dataset}"], fitted)
 
 
 CLAIMS = (
@@ -65,6 +88,13 @@ CLAIMS = (
                     lambda row: row[Compared.gap_last] - MUCH * row[Compared.clean_gap_last],
                     lambda found: at_least(found, 0.0),
                 ),
+            ),
+            Reading(
+                "printed",
+                "on CIFAR-10, clean test accuracy is above .8 and robust test accuracy within "
+                f"{SMALL:g} of .5, as §1 says of the figure",
+                OVERFITTING,
+                as_printed,
             ),
         ),
         TRAINED,

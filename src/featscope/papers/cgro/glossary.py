@@ -21,6 +21,22 @@ GLOSSARY = {
     "CG-LA.3": Gloss(
         "z_{t+1} ≤ z_t − A z_t² ⇒ z_t ≤ 1/(A t)", "The rate of the descent lemma would be false."
     ),
+    "CG-LA.4": Gloss(
+        "P[|Σ_j Σ_r ⟨v_r, ξ_j⟩³| ≥ Ω̃(σ³)] ≥ 1 − O(d)/2^{1/d}",
+        "A cubic of Gaussians is small more often than claimed; a constant probability is what remains.",
+    ),
+    "CG-LC.5": Gloss(
+        "|v_{i,j,r}^{(t)} − v_{i,j,r}^{(t_0)} − Θ(ησ²d/N) Σ_s ψ̃_i^{(s)} (v_{i,j,r}^{(s)})²| ≤ "
+        "Õ(ληα³(1−γ)³/N) Σ_s Σ_i ψ(y_i f(X_i^adv)) + Õ(Pσ²α^{−1}√d)",
+        _STEP,
+    ),
+    "CG-LC.7": Gloss("V_i^{(t)} ≥ Ω̃(1) for all i and t ∈ [T_1, T], T_1 = Θ(N/(ησ_0σ³d^{3/2}))", _STEP),
+    "CG-LD.2": Gloss("|q(x) − x²| ≤ ε on [0, 1], size and depth O(log(1/ε))", "f_S would cost more in ℓ2."),
+    "CG-LD.3": Gloss(
+        "|x ×̃ y − xy| ≤ ε on [0, B]², 0 where xy = 0, O(log²(B/ε)) parameters",
+        "The paper's f_S would need another product; ours needs none.",
+    ),
+    "CG-PD.5": Gloss("linear regions ≤ 2^n", "The region that Theorem 5.3 takes might not be there."),
     "CG-L4.2": Gloss("u_r^{(t+1)} ≥ u_r^{(t)} + Θ(ηα³) ψ(α³ Σ_k (u_k^{(t)})³) (u_r^{(t)})²", _STEP),
     "CG-L4.3": Gloss(
         "max_r u_r^{(t)} ≤ Õ(α^{−1}) + Õ(ηα³(1 − γ)³/N) Σ_s Σ_i ψ(V_i^{(s)}) for t ∈ [T_0, T]", _STEP
@@ -65,6 +81,13 @@ GLOSSARY = {
     ),
     "CG-E.2": Gloss(
         "L_adv − L_clean ≥ Ω(δ E‖∇_X L(X)‖_q)", "The loss would not grow with its gradient in the ball."
+    ),
+    "CG-E.1-density": Gloss(
+        "L_adv − L̂_adv ≤ O(N^{−1/(D+2)} E max_{‖ξ‖_p≤δ} ‖∇_X L(X + ξ)‖_q)",
+        "The proof's terms (I) and (II) carry no flatness, and its bandwidth is δ: printed, it is too much.",
+    ),
+    "CG-E.2-density": Gloss(
+        "L_adv − L_clean ≥ Ω(δ E‖∇_X L(X)‖_q)", "The loss is bounded where its gradient need not be."
     ),
 }
 RULES_HISTORY = frozenset(

@@ -67,6 +67,8 @@ class ImageLandscape(ImageTraining):
             "attacked": 10_000,
             "steps": 40,
             "training.attack.steps": 20,
+            "training.autocast": True,
+            "watched": [0.02, 0.05, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3],
             "every": 1,
         },
     }
@@ -129,6 +131,9 @@ class CifarLandscape(ImageLandscape, registered="image-landscape-cifar10"):
             "seeds": [0, 1, 2],
             "training.augment": {"shift": 4, "mirror": True},
             "training.autocast": True,
+            "training.schedule": {"shape": "cyclical", "peak": 0.2},
+            "training.attack.ramp": {"epochs": 0},
+            "watched": [n / 255 for n in (2, 4, 8, 12, 16, 24)],
             "every": 1,
         },
     }

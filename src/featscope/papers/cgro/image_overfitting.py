@@ -51,6 +51,8 @@ class ImageOverfitting(ImageTraining):
             "net": {"architecture": "preact-resnet", "width": 64, "channels": 3, "side": 32},
             "training.epochs": 200,
             "training.schedule": {"shape": "piecewise", "peak": 0.1},
+            "training.batch_size": 128,
+            "training.attack.ramp": {"epochs": 0},
             "training.attack.eps": 8 / 255,
             "training.attack.steps": 10,
             "training.augment": {"shift": 4, "mirror": True},
