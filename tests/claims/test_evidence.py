@@ -4,6 +4,7 @@ tables."""
 import math
 from typing import Any
 
+import judge_rows_at_scaling as scaling
 import pytest
 from judge_rows_cgro_built import (
     DIMENSIONS,
@@ -20,6 +21,7 @@ from judge_rows_cgro_training import crosstalk, points, samples, stages, starts,
 from judge_rows_ep import fstar, manifold, separation
 from judging import finding
 
+from featscope.claims.claim import Need
 from featscope.claims.ledger import data_of, requests, select
 from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
@@ -28,6 +30,16 @@ from featscope.experiments.runner import ordered
 
 def shown(claim: str, name: str, runs: Any) -> dict[str, Any]:
     return dict(finding(claim, name, runs).evidence)
+
+
+def test_evidence_of_growth_with_d() -> None:
+    found = shown("AT-LD.9", "median", {"run": scaling.sweep("standard", 0, "A", -0.5, -0.4)})
+    assert found["d"] == list(scaling.DIMENSIONS)
+    assert found["median"] == pytest.approx([2 / math.sqrt(d) for d in scaling.DIMENSIONS])
+    assert found["share"] == 1.0
+    twice = {"run": scaling.initial_run(-0.5, 0.5, lambda d, m, seed: 2.0)}
+    for name in ("in-d", "in-m"):
+        assert shown("AT-LD.3", name, twice)["drawn_against_exact"] == pytest.approx(2.0)
 
 
 def test_evidence_of_training() -> None:
@@ -151,6 +163,20 @@ def test_the_data_that_a_claim_needs() -> None:
     assert data_of(claims()["CG-C"]) == []
     assert data_of(claims()["CG-F1"]) == ["mnist"]
     assert data_of(claims()["CG-F3"]) == ["cifar10", "mnist"]
+
+
+def test_other_inversions_are_read_of_networks_that_the_tables_run_has_tested() -> None:
+    readings = {reading.name: reading.needs for reading in claims()["AT-T1"].readings}
+    assert all(needs["tested"] == Need("image-features") for needs in readings.values())
+    few, whole = {"images": 50, "attacked": 0}, ("standard-non-robust", "suppressed", "strengthened")
+    starts = {f"-{start}": {**few, "inversion.start": start} for start in ("grey", "black", "image")}
+    other = {"": {}, **starts, "-small-steps": {**few, "inversion.step_size": 0.05}}
+    asked = {name: needs["run"] for name, needs in readings.items() if name != "table"}
+    assert asked == {
+        f"{name}{end}": Need("image-features", overrides)
+        for name in whole
+        for end, overrides in other.items()
+    }
 
 
 def test_a_run_that_several_claims_read_is_needed_once() -> None:
