@@ -6,6 +6,8 @@ from typing import Any
 
 import judge_rows_at_scaling as scaling
 import pytest
+import torch
+from judge_rows_at_training import bracket_run
 from judge_rows_cgro_built import (
     DIMENSIONS,
     RATE,
@@ -25,6 +27,7 @@ from featscope.claims.claim import Need
 from featscope.claims.ledger import data_of, requests, select
 from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
+from featscope.core.stats import wilson
 from featscope.experiments.runner import ordered
 
 
@@ -40,6 +43,25 @@ def test_evidence_of_growth_with_d() -> None:
     twice = {"run": scaling.initial_run(-0.5, 0.5, lambda d, m, seed: 2.0)}
     for name in ("in-d", "in-m"):
         assert shown("AT-LD.3", name, twice)["drawn_against_exact"] == pytest.approx(2.0)
+
+
+def test_evidence_of_perturbations_that_fool() -> None:
+    """Two classes, each with its own coordinate: of (3, 1) the label is 0, and a step of ε = 1.2 towards the other
+    class fools it; one step less, one in the wrong direction or one too long is not counted."""
+    run = bracket_run("full-ball", "test", (0.9, 0.9), (0.8, 0.8))
+    steps = torch.tensor([[-1.2, 1.2], [-1.2, 0.0], [1.2, -1.2], [-3.0, 3.0], [-1.1, 1.1]])
+    stored = {
+        "w": torch.eye(2)[:, None],
+        "x": torch.tensor([3.0, 1.0]).expand(5, 1, 2),
+        "y": torch.zeros(5, dtype=torch.int64),
+        "delta": steps[:, None],
+    }
+    assert "fooled" not in shown("AT-T4.4", "full-ball", {"run": run})
+    run.tensors.update({f"radii[arm=adversarial]/{key}": value for key, value in stored.items()})
+    found = shown("AT-T4.4", "full-ball", {"run": run})
+    assert found["fooled"] == "2 of 5"
+    assert found["certified_error_at_least"] == pytest.approx(wilson(2, 5).low)
+    assert "fooled" not in shown("AT-T4.4", "feature-span", {"run": run})
 
 
 def test_evidence_of_training() -> None:
@@ -69,6 +91,9 @@ def test_evidence_of_built_networks() -> None:
         {f"{kind}: growth in {of}": 1.0 for kind in ("Linf", "L2-shared", "L2-each") for of in "ND"}
     )
     assert parts["formula mismatches"]["cases"] == 27
+    squared = shown("CG-T5.2", "counts", counted("Linf", lambda n, size: size))["parts"]
+    assert squared["Linf: growth in N"]["value"] == pytest.approx(1.0)
+    assert squared["Linf: growth in D"]["value"] == pytest.approx(2.0)
     found = shown("CG-T5.3", "exp(Ω(D))", packing(exponential(RATE)))
     assert (found["rate_of_packing"], found["delta"], found["mu"]) == (pytest.approx(math.log(3)), 0.2, 0.1)
     assert found["needed"] == {str(float(d)): pytest.approx(7 * math.exp(RATE * d)) for d in DIMENSIONS}
