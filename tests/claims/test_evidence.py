@@ -40,21 +40,24 @@ def test_evidence_of_growth_with_d() -> None:
     assert found["d"] == list(scaling.DIMENSIONS)
     assert found["median"] == pytest.approx([2 / math.sqrt(d) for d in scaling.DIMENSIONS])
     assert found["share"] == 1.0
+    attacked = {"run": scaling.sweep("features-only", 1, "B", -0.3, -0.2, dimensions=(10**2, 10**3, 10**4))}
+    assert shown("AT-LD.24", "features-only", attacked)["own_prediction"] == pytest.approx(-0.3 / 3)
     twice = {"run": scaling.initial_run(-0.5, 0.5, lambda d, m, seed: 2.0)}
     for name in ("in-d", "in-m"):
         assert shown("AT-LD.3", name, twice)["drawn_against_exact"] == pytest.approx(2.0)
 
 
 def test_evidence_of_perturbations_that_fool() -> None:
-    """Two classes, each with its own coordinate: of (3, 1) the label is 0, and a step of ε = 1.2 towards the other
-    class fools it; one step less, one in the wrong direction or one too long is not counted."""
+    """σ̃(.9) of the label's patch is more than 2σ̃(.6) of the other class's two (z³/3 below 1; in a line it would be
+    less). Steps of −.9 and −.2 there fool; none, one away from the other class, and one beyond ε = 1.2 do not."""
     run = bracket_run("full-ball", "test", (0.9, 0.9), (0.8, 0.8))
-    steps = torch.tensor([[-1.2, 1.2], [-1.2, 0.0], [1.2, -1.2], [-3.0, 3.0], [-1.1, 1.1]])
+    delta = torch.zeros(5, 3, 2)
+    delta[:, 0, 0] = torch.tensor([-0.9, -0.2, 0.0, 1.2, -3.0])
     stored = {
         "w": torch.eye(2)[:, None],
-        "x": torch.tensor([3.0, 1.0]).expand(5, 1, 2),
+        "x": torch.tensor([[0.9, 0.0], [0.0, 0.6], [0.0, 0.6]]).expand(5, 3, 2),
         "y": torch.zeros(5, dtype=torch.int64),
-        "delta": steps[:, None],
+        "delta": delta,
     }
     assert "fooled" not in shown("AT-T4.4", "full-ball", {"run": run})
     run.tensors.update({f"radii[arm=adversarial]/{key}": value for key, value in stored.items()})
@@ -153,6 +156,17 @@ def test_evidence_of_ep() -> None:
         {"k": 2, "d": 16, "parameters": 960, "needed": 240.0},
         {"k": 2, "d": 32, "parameters": 1920, "needed": None},
     ]
+    parts = shown("EP-manifold", "built", manifold(clean_test=0.75, attacked=0.5, formula=0))["parts"]
+    assert {key: part["value"] for key, part in parts.items()} == pytest.approx(
+        {
+            "robust margin": 0.2,
+            "clean test error": 0.25,
+            "attacked test error": 0.5,
+            "formula mismatches": 1.0,
+            "k=2: growth in d": 1.0,
+            "k=3: growth in d": 1.0,
+        }
+    )
     found = shown("EP-table", "cells", manifold())
     assert [line["train_lower"] for line in found["table"]] == [20.0] * 3
     assert found["manifold"][0] == {"k": 2, "d": 16, "parameters": 960, "needed": 240.0}

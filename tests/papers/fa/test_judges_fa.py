@@ -178,9 +178,9 @@ def test_built_networks_show_radii_in_their_units() -> None:
         "median_plus": 1.5,
         "median_minus": 2.0,
     }
-    assert (
-        "no biases" in finding("FA-TD.2", "built", {"run": built(biased=[{"clean": 0.5}])}).evidence["reason"]
-    )
+    none = finding("FA-TD.2", "built", {"run": built(biased=[{"clean": 0.5}])}).evidence
+    assert "no biases" in none["reason"]
+    assert (none["nets"], finding("FA-TD.2", "built", run).evidence["nets"]) == (0, 2)
 
 
 def test_figures_show_their_numbers() -> None:
