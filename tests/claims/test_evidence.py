@@ -4,6 +4,7 @@ tables."""
 import math
 from typing import Any
 
+import judge_rows_at_images as images
 import judge_rows_at_scaling as scaling
 import pytest
 import torch
@@ -65,6 +66,23 @@ def test_evidence_of_perturbations_that_fool() -> None:
     assert found["fooled"] == "2 of 5"
     assert found["certified_error_at_least"] == pytest.approx(wilson(2, 5).low)
     assert "fooled" not in shown("AT-T4.4", "feature-span", {"run": run})
+
+
+def test_evidence_of_the_printed_feature_accuracies() -> None:
+    found = shown("AT-T1", "table", images.runs(images.features(images.GOOD)))
+    cells = {
+        ("standard", "NR"): 0.7,
+        ("standard", "R"): 0.5,
+        ("adversarial", "NR"): 0.5,
+        ("adversarial", "R"): 0.7,
+    }
+    names = {cell: f"feature_{cell[1]}" for cell in cells}
+    assert found["gaps"] == pytest.approx(
+        {f"{m} {name}": abs(cells[m, s] - images.PRINTED[m][name]) for (m, s), name in names.items()}
+    )
+    assert found["cells"] == {
+        m: {f"feature_{s}": [cells[m, s]] * 3 for s in ("NR", "R")} for m in ("standard", "adversarial")
+    }
 
 
 def test_evidence_of_training() -> None:
