@@ -218,3 +218,9 @@ def test_first_steps_show_activation_before_and_after() -> None:
     assert found["activation"] == {"after": 0.4375, "least": 0.25, "before": 0.375}
     assert found["properties"] == {"B.1": {"bound": 1.0, "max": 0.5, "mean": 0.4375, "failures": 1}}
     assert set(finding("FA-LC.5", "paper", {"run": start({})}).evidence["activation"]) == {"after", "least"}
+
+
+def test_a_single_draw_can_be_shown() -> None:
+    found = finding("FA-PA.13", "paper", {"run": start({}, draws=1)}).evidence
+    assert found["properties"] == {"A.13": {"bound": 1.0, "max": 0.5, "mean": 0.5, "failures": 0}}
+    assert (found["draws"], found["failed"]) == (1, 0)
