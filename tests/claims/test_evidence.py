@@ -20,7 +20,7 @@ from judge_rows_cgro_built import (
     stored,
 )
 from judge_rows_cgro_images import landscape
-from judge_rows_cgro_training import crosstalk, points, samples, stages, starts, sweep
+from judge_rows_cgro_training import crosstalk, kept, points, samples, stages, starts, sweep
 from judge_rows_ep import fstar, manifold, separation
 from judging import finding
 
@@ -97,6 +97,10 @@ def test_evidence_of_training() -> None:
     assert "N=20 against N*=30" in shown("CG-T4.1", "N≪N*", samples(0.5, 0.5, 0.5, critical=30.0))["unmet"][0]
     found = shown("CG-T4.1", "ball", stages(tensors=points(failing=30, wrong=10)))["certificate"]
     assert found == {"points": 100, "failures": 30, "wrong_clean": 10, "largest_norm": 1.5, "radius": 1.5}
+    stored = points(failing=30, wrong=10)
+    stored[kept("delta")][0, 0, 0] = math.nan
+    nobody = shown("CG-T4.1", "ball", stages(tensors=stored))["certificate"]
+    assert nobody == {"points": 100, "failures": 0, "wrong_clean": 0, "largest_norm": None, "radius": 1.5}
     fit = shown("CG-T4.1", "scaling in d", sweep("dimensions", d=[1, 2, 4], signal=[1.0, 2.0, 4.0]))
     assert (fit["exponent"], fit["predicted"]) == (pytest.approx(1.0), 0.0)
 
