@@ -83,6 +83,8 @@ def test_evidence_of_the_printed_feature_accuracies() -> None:
     assert found["cells"] == {
         m: {f"feature_{s}": [cells[m, s]] * 3 for s in ("NR", "R")} for m in ("standard", "adversarial")
     }
+    better = shown("AT-T1", "suppressed", images.runs(images.features(images.GOOD, error=0.15)))["inversion"]
+    assert better["mean_error"] == {"NR": [0.2, 0.2, 0.2], "R": [0.2, 0.2, 0.15]}
 
 
 def test_evidence_of_training() -> None:
