@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from featscope.attacks.apgd import APGD, AdaptiveSteps, checkpoints
-from featscope.attacks.copies import Fallen, recount
+from featscope.attacks.ascent import Seen
+from featscope.attacks.copies import DROPPED, Fallen, recount, search
 from featscope.attacks.curve import robust_curve
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.minimal import MinimalPGD
-from featscope.attacks.pgd import PGD
+from featscope.attacks.pgd import PGD, shifted
 from featscope.attacks.square import Square
 from featscope.attacks.suite import assess
 from featscope.attacks.threat import Threat
@@ -99,6 +100,20 @@ def test_adaptive_pgd_walks_as_printed(norm):
     assert len(halvings) > 1
 
 
+def test_a_step_with_momentum_by_hand():
+    """From −8 in a ball of radius 8 the first step of 16 ends at 8. Then a coordinate that turns has 8 − ¾·16 + ¼·16
+    = 0; one that goes on stays at the bound."""
+
+    def slope(*signs):
+        return Seen(torch.zeros(1), lambda: torch.zeros(1), lambda: torch.tensor([signs]))
+
+    x = torch.zeros(1, 2)
+    climb = AdaptiveSteps(Threat("Linf", 8.0, 1), 100)
+    first = climb(0, x, x - 8, slope(1.0, 1.0))
+    assert first.tolist() == [[8.0, 8.0]]
+    assert climb(1, x, first, slope(-1.0, 1.0)).tolist() == [[0.0, 8.0]]
+
+
 def test_squares_shrink_as_published():
     """For 10 000 queries the covered share halves after 10, 50, 200, 500, 1000, 2000, 4000, 6000 and 8000."""
     attack = Square(10_000, 0.8)
@@ -134,6 +149,20 @@ def test_square_proposes_signs_of_full_size_on_one_square():
         if float(proposal.sum()) > float(best.sum()):
             best = proposal
     assert len(sides) > 2
+
+
+def test_square_begins_with_a_whole_radius_for_each_example():
+    """ℓ2 without bounds: the first stripes of every example have length ε, however many are searched at once."""
+    seen = []
+
+    def spied(z):
+        seen.append(z.clone())
+        return torch.stack([torch.ones(len(z)), torch.zeros(len(z))], -1)
+
+    x, y = torch.zeros(4, 2, 3, 5), torch.zeros(4, dtype=torch.int64)
+    Square(1)(spied, x, y, Threat("L2", 0.5, 3), stream(0, "s"))
+    assert seen[1].flatten(1).norm(dim=-1).tolist() == pytest.approx([0.5] * 4, rel=1e-5)
+    assert torch.equal(seen[1], seen[1][:, :, :1].expand_as(x))
 
 
 @pytest.mark.parametrize("norm", ["Linf", "L2", "L3"])
@@ -337,6 +366,49 @@ def test_a_tie_is_wrong_on_the_network_itself():
     assert found.fooled_at.tolist() == [0.0] * 3
     assert found.after["a"].tolist() == [0.0] * 3
     assert not differs.any()
+
+
+def test_all_that_a_dropped_copy_left_standing_is_searched_on_the_network():
+    """The copy finds too large a radius for the first and none for the third; also what fell at a small radius is
+    searched again, and what is wrong as it is needs no search."""
+    x, y = torch.tensor([[0.25], [0.5], [3.0], [-1.0]]), torch.zeros(4, dtype=torch.int64)
+    copied, asked = torch.tensor([[0.75], [0.5], [math.inf], [0.0]]), []
+
+    def network(z):
+        return torch.cat([z, torch.zeros_like(z)], -1)
+
+    def copy(z):
+        raise AssertionError("only looked through")
+
+    def look(model, chosen, name):
+        asked.append((model is network, name, chosen.tolist()))
+        radius = (x.clamp(min=0) if model is network else copied)[chosen]
+        return Fallen(radius[:, 0], -radius.nan_to_num(posinf=0.0))
+
+    found, told = search(network, copy, x, y, look)
+    assert told == [DROPPED]
+    assert found.fooled_at.tolist() == [0.25, 0.5, 3.0, 0.0]
+    assert found.delta.tolist() == [[-0.25], [-0.5], [-3.0], [0.0]]
+    assert asked == [
+        (False, "first", [0, 1, 2, 3]),
+        (True, "sample", [2]),
+        (False, "sample", [2]),
+        (True, "network", [0, 1, 2]),
+    ]
+
+
+def test_a_target_is_so_many_classes_after_the_label_for_any_number_of_axes():
+    """Five points with three classes in two runs: the class after the last is the first."""
+    outputs = torch.randn(2, 5, 3, generator=stream(0, "o"), dtype=torch.float64)
+    y = torch.tensor([[0, 1, 2, 1, 2], [2, 2, 0, 1, 0]])
+    value, grad = shifted(2).value(outputs, y), shifted(2).grad(outputs, y)
+    for run in range(2):
+        for i in range(5):
+            label = int(y[run, i])
+            target = (label + 2) % 3
+            assert value[run, i] == outputs[run, i, target] - outputs[run, i, label]
+            rises = [float(c == target) - float(c == label) for c in range(3)]
+            assert grad[run, i].tolist() == rises
 
 
 def test_the_first_radius_of_a_curve_is_searched_from_a_start_within_it():

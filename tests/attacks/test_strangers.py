@@ -93,3 +93,11 @@ def test_logits_of_another_precision_come_in_that_of_the_images_and_nothing_else
 
     # What is no module cannot be wrapped as one; it is attacked as it is.
     assert admit(function, X, y, threat)[0] is function
+
+
+def test_labels_are_class_numbers_from_zero_to_the_last_output() -> None:
+    threat, y = fs.Threat("Linf", 0.01, event=3), torch.arange(12) % 4
+    assert torch.equal(admit(linear(), X, y, threat)[1], y)
+    for wrong, told in ((-1, "labels from -1 to 3, 4 outputs"), (4, "labels from 0 to 4, 4 outputs")):
+        with pytest.raises(fs.BadInput, match=told):
+            admit(linear(), X, torch.cat([y[:-1], torch.tensor([wrong])]), threat)

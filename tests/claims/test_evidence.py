@@ -4,7 +4,11 @@ tables."""
 import math
 from typing import Any
 
+import judge_rows_at_images as images
+import judge_rows_at_scaling as scaling
 import pytest
+import torch
+from judge_rows_at_training import bracket_run
 from judge_rows_cgro_built import (
     DIMENSIONS,
     RATE,
@@ -16,18 +20,71 @@ from judge_rows_cgro_built import (
     stored,
 )
 from judge_rows_cgro_images import landscape
-from judge_rows_cgro_training import crosstalk, points, samples, stages, starts, sweep
+from judge_rows_cgro_training import crosstalk, kept, points, samples, stages, starts, sweep
 from judge_rows_ep import fstar, manifold, separation
 from judging import finding
 
+from featscope.claims.claim import Need
 from featscope.claims.ledger import data_of, requests, select
 from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
+from featscope.core.stats import wilson
 from featscope.experiments.runner import ordered
 
 
 def shown(claim: str, name: str, runs: Any) -> dict[str, Any]:
     return dict(finding(claim, name, runs).evidence)
+
+
+def test_evidence_of_growth_with_d() -> None:
+    found = shown("AT-LD.9", "median", {"run": scaling.sweep("standard", 0, "A", -0.5, -0.4)})
+    assert found["d"] == list(scaling.DIMENSIONS)
+    assert found["median"] == pytest.approx([2 / math.sqrt(d) for d in scaling.DIMENSIONS])
+    assert found["share"] == 1.0
+    attacked = {"run": scaling.sweep("features-only", 1, "B", -0.3, -0.2, dimensions=(10**2, 10**3, 10**4))}
+    assert shown("AT-LD.24", "features-only", attacked)["own_prediction"] == pytest.approx(-0.3 / 3)
+    twice = {"run": scaling.initial_run(-0.5, 0.5, lambda d, m, seed: 2.0)}
+    for name in ("in-d", "in-m"):
+        assert shown("AT-LD.3", name, twice)["drawn_against_exact"] == pytest.approx(2.0)
+
+
+def test_evidence_of_perturbations_that_fool() -> None:
+    """σ̃(.9) of the label's patch is more than 2σ̃(.6) of the other class's two (z³/3 below 1; in a line it would be
+    less). Steps of −.9 and −.2 there fool; none, one away from the other class, and one beyond ε = 1.2 do not."""
+    run = bracket_run("full-ball", "test", (0.9, 0.9), (0.8, 0.8))
+    delta = torch.zeros(5, 3, 2)
+    delta[:, 0, 0] = torch.tensor([-0.9, -0.2, 0.0, 1.2, -3.0])
+    stored = {
+        "w": torch.eye(2)[:, None],
+        "x": torch.tensor([[0.9, 0.0], [0.0, 0.6], [0.0, 0.6]]).expand(5, 3, 2),
+        "y": torch.zeros(5, dtype=torch.int64),
+        "delta": delta,
+    }
+    assert "fooled" not in shown("AT-T4.4", "full-ball", {"run": run})
+    run.tensors.update({f"radii[arm=adversarial]/{key}": value for key, value in stored.items()})
+    found = shown("AT-T4.4", "full-ball", {"run": run})
+    assert found["fooled"] == "2 of 5"
+    assert found["certified_error_at_least"] == pytest.approx(wilson(2, 5).low)
+    assert "fooled" not in shown("AT-T4.4", "feature-span", {"run": run})
+
+
+def test_evidence_of_the_printed_feature_accuracies() -> None:
+    found = shown("AT-T1", "table", images.runs(images.features(images.GOOD)))
+    cells = {
+        ("standard", "NR"): 0.7,
+        ("standard", "R"): 0.5,
+        ("adversarial", "NR"): 0.5,
+        ("adversarial", "R"): 0.7,
+    }
+    names = {cell: f"feature_{cell[1]}" for cell in cells}
+    assert found["gaps"] == pytest.approx(
+        {f"{m} {name}": abs(cells[m, s] - images.PRINTED[m][name]) for (m, s), name in names.items()}
+    )
+    assert found["cells"] == {
+        m: {f"feature_{s}": [cells[m, s]] * 3 for s in ("NR", "R")} for m in ("standard", "adversarial")
+    }
+    better = shown("AT-T1", "suppressed", images.runs(images.features(images.GOOD, error=0.15)))["inversion"]
+    assert better["mean_error"] == {"NR": [0.2, 0.2, 0.2], "R": [0.2, 0.2, 0.15]}
 
 
 def test_evidence_of_training() -> None:
@@ -42,6 +99,10 @@ def test_evidence_of_training() -> None:
     assert "N=20 against N*=30" in shown("CG-T4.1", "N≪N*", samples(0.5, 0.5, 0.5, critical=30.0))["unmet"][0]
     found = shown("CG-T4.1", "ball", stages(tensors=points(failing=30, wrong=10)))["certificate"]
     assert found == {"points": 100, "failures": 30, "wrong_clean": 10, "largest_norm": 1.5, "radius": 1.5}
+    stored = points(failing=30, wrong=10)
+    stored[kept("delta")][0, 0, 0] = math.nan
+    nobody = shown("CG-T4.1", "ball", stages(tensors=stored))["certificate"]
+    assert nobody == {"points": 100, "failures": 0, "wrong_clean": 0, "largest_norm": None, "radius": 1.5}
     fit = shown("CG-T4.1", "scaling in d", sweep("dimensions", d=[1, 2, 4], signal=[1.0, 2.0, 4.0]))
     assert (fit["exponent"], fit["predicted"]) == (pytest.approx(1.0), 0.0)
 
@@ -57,6 +118,9 @@ def test_evidence_of_built_networks() -> None:
         {f"{kind}: growth in {of}": 1.0 for kind in ("Linf", "L2-shared", "L2-each") for of in "ND"}
     )
     assert parts["formula mismatches"]["cases"] == 27
+    squared = shown("CG-T5.2", "counts", counted("Linf", lambda n, size: size))["parts"]
+    assert squared["Linf: growth in N"]["value"] == pytest.approx(1.0)
+    assert squared["Linf: growth in D"]["value"] == pytest.approx(2.0)
     found = shown("CG-T5.3", "exp(Ω(D))", packing(exponential(RATE)))
     assert (found["rate_of_packing"], found["delta"], found["mu"]) == (pytest.approx(math.log(3)), 0.2, 0.1)
     assert found["needed"] == {str(float(d)): pytest.approx(7 * math.exp(RATE * d)) for d in DIMENSIONS}
@@ -116,6 +180,17 @@ def test_evidence_of_ep() -> None:
         {"k": 2, "d": 16, "parameters": 960, "needed": 240.0},
         {"k": 2, "d": 32, "parameters": 1920, "needed": None},
     ]
+    parts = shown("EP-manifold", "built", manifold(clean_test=0.75, attacked=0.5, formula=0))["parts"]
+    assert {key: part["value"] for key, part in parts.items()} == pytest.approx(
+        {
+            "robust margin": 0.2,
+            "clean test error": 0.25,
+            "attacked test error": 0.5,
+            "formula mismatches": 1.0,
+            "k=2: growth in d": 1.0,
+            "k=3: growth in d": 1.0,
+        }
+    )
     found = shown("EP-table", "cells", manifold())
     assert [line["train_lower"] for line in found["table"]] == [20.0] * 3
     assert found["manifold"][0] == {"k": 2, "d": 16, "parameters": 960, "needed": 240.0}
@@ -151,6 +226,20 @@ def test_the_data_that_a_claim_needs() -> None:
     assert data_of(claims()["CG-C"]) == []
     assert data_of(claims()["CG-F1"]) == ["mnist"]
     assert data_of(claims()["CG-F3"]) == ["cifar10", "mnist"]
+
+
+def test_other_inversions_are_read_of_networks_that_the_tables_run_has_tested() -> None:
+    readings = {reading.name: reading.needs for reading in claims()["AT-T1"].readings}
+    assert all(needs["tested"] == Need("image-features") for needs in readings.values())
+    few, whole = {"images": 50, "attacked": 0}, ("standard-non-robust", "suppressed", "strengthened")
+    starts = {f"-{start}": {**few, "inversion.start": start} for start in ("grey", "black", "image")}
+    other = {"": {}, **starts, "-small-steps": {**few, "inversion.step_size": 0.05}}
+    asked = {name: needs["run"] for name, needs in readings.items() if name != "table"}
+    assert asked == {
+        f"{name}{end}": Need("image-features", overrides)
+        for name in whole
+        for end, overrides in other.items()
+    }
 
 
 def test_a_run_that_several_claims_read_is_needed_once() -> None:

@@ -523,6 +523,25 @@ def test_latents_merge_equal_patches_only() -> None:
     assert bool((mixed.multiplicity == 1).all())
     only = co.latents(law.replace(robust_patches=4).sample(3, stream(0, "data")), 3)
     assert only.multiplicity.tolist() == [[4.0]] * 3
+    alone = co.latents(law.sample(1, stream(0, "data")), 3)
+    assert sorted(alone.multiplicity[0].tolist()) == [1.0, 3.0]
+
+
+def test_latents_keep_patches_that_differ_in_amplitude_alone_or_in_kind_alone() -> None:
+    """Both must agree: the kinds between the points, and the amplitudes within a kind."""
+    law = PATCHES.replace(sigma_n=0.0, robust_patches=2)
+    batch = law.sample(5, stream(0, "data"))
+    stronger = batch._replace(amplitude=batch.amplitude + torch.arange(4))
+    kinds = torch.tensor([[True, True, False, False], [True, False, False, False]])
+    mixed = batch._replace(
+        y=batch.y[:2], robust=kinds, amplitude=torch.ones(2, 4, dtype=batch.amplitude.dtype)
+    )
+    for case in (stronger, mixed):
+        kept = co.latents(case, 3)
+        assert bool((kept.multiplicity == 1).all())
+        for i in range(len(case.y)):
+            pairs = sorted(zip(case.robust[i].tolist(), case.amplitude[i].tolist(), strict=True))
+            assert sorted(zip(kept.robust[i].tolist(), kept.amplitude[i].tolist(), strict=True)) == pairs
 
 
 # ---------------------------------------------------------------- CGRO: the signal model

@@ -164,7 +164,9 @@ def test_resnet9_is_its_formula():
     torch.testing.assert_close(net(x), head(net, z.flatten(2).amax(-1)))
 
 
-@pytest.mark.parametrize(("kernel", "stride", "expand"), [(3, 1, 1), (3, 2, 4), (5, 2, 4), (5, 1, 4)])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "expand"), [(3, 1, 1), (3, 1, 2), (3, 2, 4), (5, 2, 4), (5, 1, 4)]
+)
 def test_an_inverted_residual_is_its_formula(kernel, stride, expand):
     block = settled(InvertedResidual(4, 4, kernel, stride, expand))
     initialise(block, stream(1, "init"))

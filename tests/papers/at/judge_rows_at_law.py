@@ -235,9 +235,24 @@ def written(size: float, points: int = 20) -> dict[str, torch.Tensor]:
     }
 
 
+def curved(points: int = 20) -> dict[str, torch.Tensor]:
+    """σ̃(.9) of the label's one patch is more than 2σ̃(.6) of the other class's two, for z³/3 and not for z; moved by
+    −.9 it is nothing."""
+    x = torch.tensor([[0.9, 0.0], [0.0, 0.6], [0.0, 0.6]], dtype=torch.float64).expand(points, 3, 2)
+    delta = torch.zeros_like(x)
+    delta[:, 0, 0] = -0.9
+    return {
+        "gamma/x": x,
+        "gamma/y": torch.zeros(points, dtype=torch.int64),
+        "gamma/delta": delta,
+        "gamma/w": torch.eye(2, dtype=torch.float64)[:, None],
+    }
+
+
 @judged("AT-P3.2", "full-ball")
 def full_ball() -> Table:
     """The exact error is judged; explicit perturbations can refute it, never confirm it."""
+    bent = {"run": minima("robust", "full-ball", (1.0, 1.0, 1.0), tensors=curved())}
 
     def case(
         accuracies: Sequence[float], size: float, verdict: str, value: float | None = None, points: int = 20
@@ -257,5 +272,6 @@ def full_ball() -> Table:
             case((0.94, 0.96, 0.95), 1.1, "FAILS", 0.05),
             case((1.0, 1.0, NAN), 1.1, "FAILS", 1.0),
             case((0.5, 0.5, 0.5), 0.0, "FAILS", 0.5),
+            Case(bent, "FAILS", 0.0, 0.05),
         ),
     )

@@ -393,6 +393,7 @@ def _printed(reading: str) -> Table:
                 3.0,
             ),
             Case(gaps(0.4, 0.4, 0.4, n=round(0.9 * opens)), "VACUOUS", None, 3.0, "HOLDS"),
+            Case(gaps(0.4, 0.4, 0.4, n=opens), "HOLDS"),
             Case(gaps(0.4, 0.4, 0.4, n=round(1.1 * opens)), "HOLDS"),
             Case(gaps(9.0, 9.0, 9.0, n=n, side=28 if data == "mnist" else 32), "VACUOUS", None, 3.0, "FAILS"),
         ),

@@ -178,9 +178,9 @@ def test_built_networks_show_radii_in_their_units() -> None:
         "median_plus": 1.5,
         "median_minus": 2.0,
     }
-    assert (
-        "no biases" in finding("FA-TD.2", "built", {"run": built(biased=[{"clean": 0.5}])}).evidence["reason"]
-    )
+    none = finding("FA-TD.2", "built", {"run": built(biased=[{"clean": 0.5}])}).evidence
+    assert "no biases" in none["reason"]
+    assert (none["nets"], finding("FA-TD.2", "built", run).evidence["nets"]) == (0, 2)
 
 
 def test_figures_show_their_numbers() -> None:
@@ -218,3 +218,9 @@ def test_first_steps_show_activation_before_and_after() -> None:
     assert found["activation"] == {"after": 0.4375, "least": 0.25, "before": 0.375}
     assert found["properties"] == {"B.1": {"bound": 1.0, "max": 0.5, "mean": 0.4375, "failures": 1}}
     assert set(finding("FA-LC.5", "paper", {"run": start({})}).evidence["activation"]) == {"after", "least"}
+
+
+def test_a_single_draw_can_be_shown() -> None:
+    found = finding("FA-PA.13", "paper", {"run": start({}, draws=1)}).evidence
+    assert found["properties"] == {"A.13": {"bound": 1.0, "max": 0.5, "mean": 0.5, "failures": 0}}
+    assert (found["draws"], found["failed"]) == (1, 0)
