@@ -249,3 +249,49 @@ def test_experiments_that_leave_certificates_exist() -> None:
     from featscope.experiments.registry import experiments
 
     assert set(READERS) <= set(experiments())
+
+
+# --- what each check stands on, one thing wrong at a time
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        # all else is right: ε is large enough for every pair
+        {"y": np.array([0, 0, 0, 1, 0])},
+        {"left": np.array([0, 0]), "right": np.array([1, 3])},
+        {"left": np.array([0, 2]), "right": np.array([1, 1])},
+        {"left": np.array([0, -5]), "right": np.array([1, 3])},
+    ],
+)
+def test_a_matching_needs_different_labels_and_every_point_once(wrong: Arrays) -> None:
+    assert verified(changed(matching(), eps=9.0)).refused is None
+    assert verified(changed(matching(), eps=9.0, **wrong)).refused is not None
+
+
+def test_a_point_that_is_wrong_anyway_is_lost_but_not_fooled() -> None:
+    made = changed(patch(), y=np.array([1, 1]))
+    assert verified(made).proves == "1 of 2 points fooled within ‖Δ‖∞ ≤ 0.5, 1 wrong without"
+    assert verified(made).refused is None
+    turned = changed(ball(), y=np.array([-1.0, -1.0]))
+    assert verified(turned).proves == "1 of 2 training points fail within ‖Δ‖₂ ≤ 1"
+    assert verified(turned).refused is None
+
+
+def test_the_activation_is_linear_beyond_its_bend() -> None:
+    """q = 2, ϱ = 1: σ̃(3) is 2.5 and two of σ̃(1.6) are 2.2, where max(z, 0) would say 3 and 3.2."""
+    x = np.array([[[3.0, 1.6], [0.0, 1.6]]])
+    arrays = {"w": np.eye(2)[:, None, :], "x": x, "y": np.array([0]), "delta": np.zeros_like(x)}
+    made = Certificate("patch-perturbations", "radii", arrays, {"eps": EPS, "q": 2, "rho": 1.0})
+    assert verified(made).proves.endswith("0 wrong without")
+
+
+def test_memory_may_miss_an_eighth_of_its_room_and_no_more() -> None:
+    room = 0.125
+    for share, refused in ((1.0, False), (1.01, True)):
+        x = np.array([[0.0], [0.5 - share * room / 8]])
+        arrays = {"x": x, "y": np.array([1.0, -1.0])}
+        made = Certificate("memory", "memory[D=1]", arrays, {"delta": 0.1875, "separation": 0.5})
+        assert (verified(made).refused is not None) == refused
+    touching = Certificate("memory", "m", arrays, {"delta": 0.25, "separation": 0.5})
+    assert verified(touching).refused == "the separation is not above 2δ"

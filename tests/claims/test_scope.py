@@ -225,3 +225,13 @@ def test_a_frame_without_conditions_asks_for_nothing() -> None:
     run = made("packing", {"law": [{"D": 2, "radius": 0.1}]})
     assert hypotheses(run, read()) == []
     assert isinstance(run.rows, pl.DataFrame)
+
+
+def test_the_setting_that_misses_is_shown_and_every_run_is_asked() -> None:
+    law = (at("a", True, 2.0, sweep="n"), at("a", False, 0.5, sweep="n"))
+    reading = read()
+    found = settled(claim(reading), reading, {"run": with_law(*law)})
+    assert found.unmet == ("a is large: 0.5 against 3 (1 of 2 settings)",)
+    both = {"run": with_law(at("a", True)), "beside": with_law(at("b", False))}
+    found = settled(claim(reading), reading, both)
+    assert found.unmet == ("b is large: 1 against 3",)

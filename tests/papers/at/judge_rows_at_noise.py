@@ -171,11 +171,24 @@ def balanced() -> Table:
         value: float | None = None,
         top: float = 5.0,
         bound: float | None = 1 / 3,
+        **premise: list[float],
     ) -> Case:
-        early = {"F_max": 4.6, "F_ratio": 0.9 if verdict == "FAILS" else 0.0}
-        between = {"F_max": None, "F_ratio": None}
+        small = {"u": [0.1, BOUND], "C": [0.0, BOUND], "D": [BOUND, -9.0]} | premise
+        early = {"F_max": 4.6, "F_ratio": 0.9 if verdict == "FAILS" else 0.0, **small}
+        between = {"F_max": None, "F_ratio": None, **small}
+        # Times at which A, C or D is large are not the lemma's.
+        beside = [
+            {"F_max": top, "F_ratio": 1.0 if verdict == "FAILS" else 0.0, **small, name: [0.0, BOUND + 1e-9]}
+            for name in ("u", "C", "D")
+        ]
         steps = [
-            [early, between, {"F_max": top, "F_ratio": ratio}, {"F_max": top + 1, "F_ratio": 1.0}]
+            [
+                early,
+                between,
+                *beside,
+                {"F_max": top, "F_ratio": ratio, **small},
+                {"F_max": top + 1, "F_ratio": 1.0, **small},
+            ]
             for ratio in by_seed
         ]
         return Case(
@@ -194,6 +207,9 @@ def balanced() -> Table:
             case((0.5, NAN, 0.5), "INCONCLUSIVE", top=NAN),
             case((0.4, 0.4), "HOLDS", 0.4, top=LOG),
             Case({"run": never}, "VACUOUS"),
+            case((0.1, 0.1), "VACUOUS", u=[0.5, 0.0], bound=None),
+            case((0.1, 0.1), "VACUOUS", D=[0.0, 0.5], bound=None),
+            case((0.1, 0.1), "FAILS", 0.1, C=[0.0, NAN]),
         ),
     )
 

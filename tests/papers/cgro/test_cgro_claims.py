@@ -268,9 +268,9 @@ def test_quick_profiles_run_and_their_claims_hold(name: str, judges: list, store
 def test_packing_counts_and_illustration(store: Store) -> None:
     done = quick("packing", store, widths=[2, 8], train_dimensions=[2], train_steps=200)
     runs = {"run": done}
-    assert cgro_built.exponential(runs).verdict is Verdict.HOLDS
-    assert cgro_built.exponential_base_e(runs).verdict is Verdict.FAILS
-    assert cgro_built.law_holds(runs).verdict is Verdict.HOLDS
+    assert claims_lower.exponential(runs).verdict is Verdict.HOLDS
+    assert claims_lower.base_e(runs).verdict is Verdict.FAILS
+    assert claims_lower.law_holds(runs).verdict is Verdict.HOLDS
     needed = (
         done.part("count")
         .filter((done.part("count")["delta"] == 0.2) & (done.part("count")["mu"] == 0.1))

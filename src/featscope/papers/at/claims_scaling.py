@@ -277,7 +277,7 @@ CLAIMS = (
         reference="AT Lemma D.23 (with η̃⁻¹ for the printed η⁻¹)",
         statement="When Σ B^q reaches Θ(1/η̃) under adversarial training, max A is still O(polylog(d)/√d).",
         hypotheses=FLOW,
-        assumes=ATTACKED_GROWTH,
+        assumes=GROWTH,
         readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.ATTACK_CANCELS, Events.A, -0.5)),
     ),
     Claim(

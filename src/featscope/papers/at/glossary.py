@@ -171,6 +171,7 @@ RULES_HISTORY = frozenset(
         "AT-T4.3",
         "AT-T4.4",
         "AT-LE.2",
+        "AT-LE.5",
         "AT-T1",
         "AT-F4",
         "AT-T2",

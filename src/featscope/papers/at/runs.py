@@ -51,9 +51,9 @@ SEPARATED = "2ε-separation"
 FOR_STANDARD = (STRONG, DENSE, ROOM, NOISE_SIZE, STRONGER_THAN_RADIUS, RADIUS_REACHES, RADIUS_SIZE)
 #: Theorem 4.4 speaks of robust classification, which needs classes apart
 FOR_ADVERSARIAL = (*FOR_STANDARD, SEPARATED)
-#: the noiseless lemmas on who grows first (D.9 to D.11) …
+#: the noiseless lemmas on who grows first (D.9 to D.11; D.23, which ends before the attack weighs) …
 GROWTH = (DENSE, ROOM)
-#: … and with the attack (D.23 to D.26), which must outweigh β and not α
+#: … and under the attack (D.24 to D.26), which must outweigh β and not α
 ATTACKED_GROWTH = (*GROWTH, STRONGER_THAN_RADIUS, RADIUS_REACHES)
 #: appendix E's lemmas on the noise: they follow the same growth with noise of the assumed size
 NOISY_GROWTH = (*GROWTH, NOISE_SIZE)
