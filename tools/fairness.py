@@ -65,8 +65,9 @@ def page(lines: Sequence[Line], known: Sequence[Explanation]) -> str:
     head = (
         "# Fair to the papers?\n\n"
         "Every line of AT and CGRO in the [ledger](ledger.md) that FAILS, or is OUT_OF_SCOPE and would fail: "
-        "which hypothesis is unmet, with its number, or why the statement fails although all are met. Made by "
-        "`tools/fairness.py` from `ledger/ledger.json` and `ledger/explanations.toml`; do not edit.\n\n"
+        "which hypothesis is unmet, with its number, or why the statement fails although all are met. "
+        "Made by `tools/fairness.py` from `ledger/ledger.json` and `ledger/explanations.toml`; "
+        "do not edit.\n\n"
         "| claim | reading | verdict | would be | why |\n|---|---|---|---|---|\n"
     )
     tail = "\n\nRuns inside the hypotheses, made by hand and not part of the ledger:\n\n```\n"

@@ -17,6 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 import featscope
 from featscope.certificates.certificate import Certificate, load, save
+from featscope.certificates.cgro import ball_failures
 from featscope.certificates.stored import READERS, certificates
 from featscope.certificates.verify import CHECKS, found, verified
 from featscope.cli.main import invoke
@@ -270,9 +271,12 @@ def test_a_matching_needs_different_labels_and_every_point_once(wrong: Arrays) -
 
 
 def test_a_point_that_is_wrong_anyway_is_lost_but_not_fooled() -> None:
-    made = changed(patch(), y=np.array([1, 1]))
+    # unmoved it stays wrong
+    made = changed(patch(), y=np.array([1, 1]), delta=patch().arrays["delta"] * [[[0.0]], [[1.0]]])
     assert verified(made).proves == "1 of 2 points fooled within ‖Δ‖∞ ≤ 0.5, 1 wrong without"
     assert verified(made).refused is None
+    arrays = ball().arrays
+    assert ball_failures(*(arrays[name] for name in ("w", "x", "y", "delta")), 0.99)["failures"] == 0
     turned = changed(ball(), y=np.array([-1.0, -1.0]))
     assert verified(turned).proves == "1 of 2 training points fail within ‖Δ‖₂ ≤ 1"
     assert verified(turned).refused is None

@@ -235,3 +235,11 @@ def test_the_setting_that_misses_is_shown_and_every_run_is_asked() -> None:
     both = {"run": with_law(at("a", True)), "beside": with_law(at("b", False))}
     found = settled(claim(reading), reading, both)
     assert found.unmet == ("b is large: 1 against 3",)
+
+
+def test_seeds_that_the_rows_count_as_lost_leave_the_verdict() -> None:
+    run = with_law(at("a", True))
+    run.manifest["notes"] = {"part": {"diverged": {"2": 10}}}
+    assert run.diverged
+    found = settled(claim(read()), read(), {"run": run})
+    assert (found.verdict, found.evidence) == (Verdict.HOLDS, {"seen": 1})
