@@ -13,11 +13,11 @@ from types import ModuleType
 import polars as pl
 import pytest
 import torch
-from matplotlib.figure import Figure
 from torch import nn
 
 import featscope as fs
 from featscope.front import FinishedRun, Listing
+from featscope.plots.picture import Picture
 
 HEAVY = ("torch", "numpy", "polars", "pydantic", "matplotlib", "typer", "rich")
 PUBLIC = sorted(set(fs.__all__) - {"__version__"})
@@ -104,7 +104,7 @@ def test_a_run_reads_with_types_and_shows_itself(folder: Path) -> None:
     assert run.settings.rates == (0.5, 1.0)
     assert run.settings.seeds == (4,)
     assert isinstance(run.rows, pl.DataFrame)
-    assert all(isinstance(figure, Figure) for figure in run.figures().values())
+    assert all(isinstance(figure, Picture) for figure in run.figures().values())
     first, second = repr(run).splitlines()
     assert first == f"run of signal-lemmas in {run.path}"
     assert second.startswith(f"{run.rows.height} rows; summary: A.1, A.2")

@@ -27,7 +27,7 @@ from featscope.experiments.spec import request
 from featscope.report.figures import figures
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from featscope.plots.picture import Picture
 
 T = TypeVar("T")
 
@@ -72,8 +72,8 @@ class FinishedRun(Run):
     """A finished run: ``settings``, ``summary``, ``rows`` (a polars frame), ``part(name)``, ``tensors``,
     ``figures()``."""
 
-    def figures(self) -> dict[str, Figure]:
-        """The run's figures by name, drawn now (matplotlib)."""
+    def figures(self) -> dict[str, Picture]:
+        """The run's figures by name, drawn from its rows now: each shows itself in a notebook, and has ``save(path)``."""
         return figures(self)
 
     def _key_numbers(

@@ -1,8 +1,10 @@
-"""What an experiment writes is what it declares: every part, every column, both ways, in the quick profile."""
+"""What an experiment writes is what it declares: every part, every column, in the quick profile; and its figures can be
+read."""
 
 from pathlib import Path
 
 import pytest
+from pictures import checked_figures
 
 from featscope.core.errors import BadInput
 from featscope.core.store import CONDITIONS, Store
@@ -43,8 +45,12 @@ def compare_with_declared(done: Run, unwritten: dict[str, set[str]] | None = Non
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)
-def test_rows_are_as_declared(name: str, quick_runs: Store) -> None:
-    compare_with_declared(run(request(experiments()[name], "quick"), quick_runs))
+def test_rows_are_as_declared_and_figures_as_pictures_must_be(
+    name: str, quick_runs: Store, capfd: pytest.CaptureFixture[str]
+) -> None:
+    done = run(request(experiments()[name], "quick"), quick_runs)
+    compare_with_declared(done)
+    checked_figures(done, capfd)
 
 
 #: experiments on real images are compared where their tests run them, on small data sets

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from matplotlib.figure import Figure
-
 from featscope.experiments.registry import rooms
 from featscope.experiments.run import Run
+from featscope.plots.picture import Picture
 
-Draw = Callable[[Run], Figure]
+Draw = Callable[[Run], Picture]
 
 
 def drawings(experiment: str) -> Mapping[str, Draw]:
@@ -20,6 +19,6 @@ def drawings(experiment: str) -> Mapping[str, Draw]:
     return found
 
 
-def figures(run: Run) -> dict[str, Figure]:
+def figures(run: Run) -> dict[str, Picture]:
     """Draw all figures of a run."""
     return {name: draw(run) for name, draw in drawings(run.experiment).items()}

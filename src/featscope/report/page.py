@@ -22,13 +22,16 @@ from featscope.core.health import told
 from featscope.core.locks import locked, locked_file
 from featscope.experiments.registry import experiments
 from featscope.experiments.run import Run
+from featscope.plots.picture import Picture
 from featscope.report.figures import figures
 
 #: the last chunk of every PNG file
 PNG_END = b"IEND\xaeB`\x82"
 
 
-def _png(figure: Figure) -> bytes:
+def _png(figure: Figure | Picture) -> bytes:
+    if isinstance(figure, Picture):
+        return figure.png()
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=130, metadata={"Software": None})
     return buffer.getvalue()

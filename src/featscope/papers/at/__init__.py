@@ -13,6 +13,7 @@ from featscope.papers.at import (
     figures_image_attacks,
     figures_images,
     figures_patch,
+    figures_training,
     image_feature_attacks,
     image_features,
     image_inversion,
@@ -42,4 +43,9 @@ CLAIMS = (
     *claims_image_features.CLAIMS,
     *claims_feature_attacks.CLAIMS,
 )
-FIGURES = {**figures_patch.FIGURES, **figures_images.FIGURES, **figures_image_attacks.FIGURES}
+FIGURES = {
+    **figures_training.FIGURES,
+    **figures_patch.FIGURES,
+    **figures_images.FIGURES,
+    **figures_image_attacks.FIGURES,
+}

@@ -1,25 +1,22 @@
-"""Figures of the patch model (AT)."""
+"""Figures of the patch model (AT) beside Figure 3: minima, scaling with d, the recursion, noise."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from featscope.core.rules import SAME, STILL, USUAL
-from featscope.core.stored import labelled
 from featscope.experiments.run import Run
-from featscope.papers.at.fig3_columns import DYNAMICS, RADII, ROBUST_OVER, Dynamics, Radii
-from featscope.papers.at.fig3_summary import mean_switch, phase_switch
-from featscope.papers.at.patch_columns import ARMS, Trajectory
-from featscope.papers.at.patch_fig3 import PatchFig3
+from featscope.papers.at.patch_columns import Trajectory
 from featscope.papers.at.patch_minima import ALONG_GAMMA, ALONG_NOISE, Minima
-from featscope.papers.at.patch_noise import NOISY_DESCENT, NoisyDescent
-from featscope.papers.at.patch_recursion import APPROXIMATIONS, BOTH_ROUTES, BothRoutes
+from featscope.papers.at.patch_noise import DYNAMICS as NOISY_DESCENT
+from featscope.papers.at.patch_noise import NoisyDescent
+from featscope.papers.at.patch_recursion import APPROXIMATIONS, BothRoutes
+from featscope.papers.at.patch_recursion import ARMS as BOTH_ARMS
+from featscope.papers.at.patch_recursion import DYNAMICS as BOTH_ROUTES
 from featscope.papers.at.patch_scaling import (
     CURVES,
     EVENTS,
@@ -29,258 +26,209 @@ from featscope.papers.at.patch_scaling import (
     PatchScaling,
     StandardEvent,
 )
-from featscope.plots.style import (
-    ATTACKED,
-    CERTIFIED,
-    CLEAN,
-    GREY,
-    NON_ROBUST,
-    ROBUST,
-    curve_over_runs,
-    finish,
-    panels,
-)
+from featscope.plots.axes import ACCURACY, Axis
+from featscope.plots.palette import ATTACKED, CLEAN, NON_ROBUST, REFERENCE, ROBUST, THEORY
+from featscope.plots.panels import Panel
+from featscope.plots.picture import Picture
+from featscope.plots.series import Band, Curve, OverSeeds, Rule, Values, by_seed
+from featscope.plots.sheet import side_by_side
 
-SHADES = ("-", "--", ":", "-.")
+#: which look stands for which training, where both are compared
+ARM_LOOKS = {"standard": NON_ROBUST, "adversarial": ROBUST}
 
 
-def _by_seed(rows: pl.DataFrame, column: str) -> tuple[list[int], np.ndarray]:
-    """Steps and values (seeds, steps[, …]); seeds that ended early are left out."""
-    kept = rows.filter(pl.col(column).is_not_null()).sort(Trajectory.step)
-    steps = kept[Trajectory.step].unique().sort().to_list()
-    seeds = [group[column].to_list() for _, group in kept.group_by(Trajectory.seed, maintain_order=True)]
-    return steps, np.array([seed for seed in seeds if len(seed) == len(steps)], dtype=float)
-
-
-def _dynamics(ax: Axes, rows: pl.DataFrame, title: str, switch: float | None) -> None:
-    for column, color, name in ((Dynamics.u, ROBUST, "robust, u"), (Dynamics.v, NON_ROBUST, "non-robust, v")):
-        steps, values = _by_seed(rows, column)
-        for label in range(values.shape[-1]):
-            shown = f"{name}$_{label + 1}$"
-            curve_over_runs(ax, steps, values[..., label], color, shown, linestyle=SHADES[label % 4])
-    if switch is not None:
-        ax.axvline(switch, color=GREY, linewidth=0.9, linestyle=":")
-        ax.text(switch, ax.get_ylim()[1] * 0.97, " switch", color=GREY, fontsize=8, va="top")
-    finish(ax, title, "epoch", r"max$_r\,\langle w_{i,r}, f_i\rangle$")
-
-
-def _curves(ax: Axes, rows: pl.DataFrame, title: str) -> None:
-    lines = [
-        (Dynamics.clean_train, GREY, "train, clean"),
-        (Dynamics.clean_test, CLEAN, "test, clean"),
-        (Dynamics.robust_training_attack, ROBUST, "test, training attack"),
-        (Dynamics.robust_feature_span, ATTACKED, "test, feature span (PGD)"),
-        (Dynamics.robust_full_ball, NON_ROBUST, "test, full ball (PGD)"),
-    ]
-    for column, color, name in lines:
-        if column in rows.columns:
-            steps, values = _by_seed(rows, column)
-            curve_over_runs(ax, steps, values, color, name)
-    ax.set_ylim(-0.03, 1.03)
-    finish(ax, title, "epoch", "accuracy")
-
-
-def _healthy(run: Run, arm: str) -> pl.DataFrame:
-    """The dynamics of an arm's seeds that did not diverge."""
-    lost = run.diverged.get(labelled(DYNAMICS, {Dynamics.arm: arm}), [])
-    return run.part(DYNAMICS, arm=arm).filter(~pl.col(Dynamics.seed).cast(pl.String).is_in(lost))
-
-
-def figure_3(run: Run) -> Figure:
-    """AT Figure 3: the two left panels are the correlations, the two right ones the learning curves."""
-    arms = PatchFig3.of(run).arms
-    figure, axes = panels(1, 2 * len(arms), 4.0, 3.4)
-    for i, arm in enumerate(arms):
-        rows = run.part(DYNAMICS, arm=arm)
-        switch = mean_switch(phase_switch(_healthy(run, arm))) if arm == "adversarial" else None
-        _dynamics(axes[0, i], rows, f"{arm} training", switch)
-        _curves(axes[0, len(arms) + i], rows, f"{arm} training")
-    return figure
-
-
-def radii(run: Run) -> Figure:
-    """Robust accuracy against the radius as a bracket, for both threats."""
-    figure, axes = panels(1, 2, 4.2, 3.4)
-    for ax, threat in zip(axes[0], ROBUST_OVER, strict=True):
-        for arm, color in zip(PatchFig3.of(run).arms, (NON_ROBUST, ROBUST), strict=False):
-            rows = run.part(RADII, arm=arm)
-            if rows.is_empty():  # every seed of the arm diverged
-                continue
-            rows = rows.filter((pl.col(Radii.threat) == threat) & (pl.col(Radii.points) == "test"))
-            _bracket(ax, rows, color, arm)
-        ax.set_xscale("log")
-        ax.set_ylim(-0.03, 1.03)
-        finish(ax, threat, "radius ε", "robust test accuracy")
-    return figure
-
-
-def _bracket(ax: Axes, rows: pl.DataFrame, color: str, arm: str) -> None:
-    mean = (
-        rows.group_by(Radii.eps).agg(pl.col(Radii.upper).mean(), pl.col(Radii.lower).mean()).sort(Radii.eps)
-    )
-    eps, upper, lower = (mean[name].to_numpy() for name in (Radii.eps, Radii.upper, Radii.lower))
-    ax.plot(eps, upper, color=color, marker="o", markersize=3, label=f"{arm}: attacked (upper)")
-    ax.plot(
-        eps, lower, color=color, marker="s", markersize=3, linestyle="--", label=f"{arm}: certified (lower)"
-    )
-    ax.fill_between(eps, lower, upper, color=color, alpha=0.15)
-
-
-def inside(run: Run) -> Figure:
-    """What the correlations do not show: off-diagonal terms, the part orthogonal to all features, noise,
-    feature learning accuracy."""
-    arms = PatchFig3.of(run).arms
-    figure, axes = panels(len(arms), 3, 4.0, 3.0)
-    for line, arm in zip(axes, arms, strict=True):
-        rows = run.part(DYNAMICS, arm=arm)
-        for column, color, name in (
-            (Dynamics.C, ROBUST, "largest C"),
-            (Dynamics.D, NON_ROBUST, "largest D"),
-            (Dynamics.noise_max, GREY, "largest |⟨w, ξ⟩|"),
-        ):
-            steps, values = _by_seed(rows, column)
-            curve_over_runs(line[0], steps, values if values.ndim == 2 else values.max(-1), color, name)
-        finish(line[0], f"{arm}: off-diagonal and noise", "epoch", "correlation")
-        for column, color, name in ((Dynamics.rest_l1, ATTACKED, "ℓ1"), (Dynamics.rest_l2, CERTIFIED, "ℓ2")):
-            curve_over_runs(line[1], *_by_seed(rows, column), color, f"max {name} norm")
-        finish(line[1], f"{arm}: part orthogonal to features", "epoch", "norm")
-        for column, color, name in (
-            (Dynamics.feature_robust, ROBUST, "on D_R"),
-            (Dynamics.feature_non_robust, NON_ROBUST, "on D_NR"),
-        ):
-            curve_over_runs(line[2], *_by_seed(rows, column), color, name)
-        line[2].set_ylim(-0.03, 1.03)
-        finish(line[2], f"{arm}: feature learning accuracy", "epoch", "accuracy")
-    return figure
-
-
-def minima(run: Run) -> Figure:
+def minima(run: Run) -> Picture:
     """Propositions 3.1 and 3.2: accuracy along γ, and along the noise at the largest γ."""
-    figure, axes = panels(1, 3, 4.0, 3.2)
     rows, feature = run.part(ALONG_GAMMA), pl.col(Minima.feature)
-    _along(axes[0, 0], rows.filter(feature == "non-robust"), Minima.gamma)
-    finish(axes[0, 0], "Prop. 3.1: w = γv", "γ", "test accuracy")
-    _along(axes[0, 1], rows.filter(feature == "robust"), Minima.gamma)
-    finish(axes[0, 1], "Prop. 3.2: w = γu", "γ", "test accuracy")
-    _along(axes[0, 2], run.part(ALONG_NOISE).filter(feature == "robust"), Minima.sigma_n)
-    gamma = rows[Minima.gamma].to_numpy().max()
-    finish(axes[0, 2], f"Prop. 3.2 at γ = {gamma:g}", "noise σ_n", "test accuracy")
-    return figure
+    robust, other = rows.filter(feature == "robust"), rows.filter(feature == "non-robust")
+    noisy = run.part(ALONG_NOISE).filter(feature == "robust")
+    largest = rows[Minima.gamma].to_numpy().max()
+    panels = [
+        _along(other, Minima.gamma, "Prop. 3.1: w = γv", "scale γ of the weights"),
+        _along(robust, Minima.gamma, "Prop. 3.2: w = γu", "scale γ of the weights"),
+        _along(noisy, Minima.sigma_n, f"Prop. 3.2 at γ = {largest:g}", "noise σₙ"),
+    ]
+    return Picture(
+        title="Two minima of the clean loss, and what attacks leave of them",
+        caption=(
+            "Networks whose weights are a multiple γ of the non-robust features (left) or of the robust ones (middle), and "
+            "the latter at the largest γ under less and less noise (right). Accuracy is exact at every sampled point, "
+            "under the attack that lowers the true class's output alone and over the whole ball."
+        ),
+        alt=(
+            "Line charts of test accuracy: against the scale γ for both networks, and against the noise; clean, under the "
+            "attack on the own logit, and over the full ball."
+        ),
+        spec=side_by_side(panels),
+        claims=("AT-P3.1", "AT-P3.2"),
+    )
 
 
-def _along(ax: Axes, rows: pl.DataFrame, x: str) -> None:
+def _along(rows: pl.DataFrame, x: str, title: str, label: str) -> Panel:
     lines = [
         (Minima.clean, CLEAN, "clean"),
-        (Minima.own_logit, ROBUST, "attack lowers F_y only"),
-        (Minima.full_ball, NON_ROBUST, "full ball, exact"),
+        (Minima.own_logit, ATTACKED, "attack lowers F_y only"),
+        (Minima.full_ball, ATTACKED.variant(1), "full ball, exact"),
     ]
-    mean = rows.group_by(x).agg([pl.col(column).mean() for column, _, _ in lines]).sort(x)
-    for column, color, name in lines:
-        ax.plot(
-            mean[x].to_numpy(), mean[column].to_numpy(), color=color, marker="o", markersize=3, label=name
-        )
-    ax.set_xscale("log")
-    ax.set_ylim(-0.03, 1.03)
+    series = [OverSeeds(name, look, *by_seed(rows, column, x)) for column, look, name in lines]
+    return Panel(title, Axis(label, "log"), replace(ACCURACY, title="test accuracy"), series)
 
 
-def scaling(run: Run) -> Figure:
+def scaling(run: Run) -> Picture:
     """The loser's correlation when the winner reaches its threshold, against d; where it does not, the
     winner's correlation at rest."""
+    arms = PatchScaling.of(run).arms
+    return Picture(
+        title="How much of the other feature is learned, as the dimension grows",
+        caption=(
+            "The largest correlation with the feature that loses, at the moment when the one that wins reaches its threshold, "
+            "over seeds and classes: median, and the range from the 10 % to the 90 % quantile. Where too few reach it, what "
+            "the robust feature comes to rest at. The titles say how many do; dotted and dashed lines only show slopes."
+        ),
+        alt=(
+            "One chart for each way of training: correlation against the dimension d, both logarithmic, with bands over "
+            "seeds and lines of the slopes that the lemmas speak of."
+        ),
+        spec=side_by_side([_scaled(run, arm) for arm in arms], columns=min(2, len(arms))),
+        claims=("AT-LD.10", "AT-LD.11", "AT-LD.24", "AT-LD.25", "AT-LD.26"),
+    )
+
+
+def _scaled(run: Run, arm: str) -> Panel:
     spec = PatchScaling.of(run)
-    figure, axes = panels(1, len(spec.arms), 3.9, 3.2)
-    for ax, arm in zip(axes[0], spec.arms, strict=True):
-        if arm == "standard":
-            which, loser, winner = int(StandardEvent.NON_ROBUST_ARRIVES), Events.A, "B"
-        else:
-            which, loser, winner = int(AttackedEvent.ROBUST_ARRIVES), Events.B, "A"
-        events = run.part(EVENTS, arm=arm, event=which)
-        happened = events.filter(pl.col(Events.happened))
-        share = happened.height / max(events.height, 1)
-        if share >= USUAL:
-            shown = f"max {loser} when {winner} arrives (median, 10–90 %)"
-            d = _band(ax, happened, pl.col(loser), NON_ROBUST, shown)
-        else:
-            rows = run.part(CURVES, arm=arm).sort(Curves.step)
-            last = rows.group_by(Curves.d, Curves.seed, maintain_order=True).last()
-            d = _band(ax, last, pl.col(Curves.u).list.max(), ROBUST, "max A at rest (median, 10–90 %)")
-        _guides(ax, d, None if arm == "standard" or share < USUAL else spec.c0)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        finish(ax, f"{arm}: threshold reached in {share:.0%}", "d", "correlation")
-    return figure
+    if arm == "standard":
+        which, loser, winner, look = int(StandardEvent.NON_ROBUST_ARRIVES), Events.A, "B", ROBUST
+    else:
+        which, loser, winner, look = int(AttackedEvent.ROBUST_ARRIVES), Events.B, "A", NON_ROBUST
+    events = run.part(EVENTS, arm=arm, event=which)
+    happened = events.filter(pl.col(Events.happened))
+    share = happened.height / max(events.height, 1)
+    if share >= USUAL:
+        band = _band(happened, pl.col(loser), f"max {loser} when {winner} arrives")
+    else:
+        rows = run.part(CURVES, arm=arm).sort(Curves.step)
+        last = rows.group_by(Curves.d, Curves.seed, maintain_order=True).last()
+        band, look = _band(last, pl.col(Curves.u).list.max(), "max A at rest"), ROBUST
+    guides = _guides(np.asarray(band.x), None if arm == "standard" or share < USUAL else spec.c0)
+    title = f"{arm}: threshold reached in {share:.0%}"
+    dimensions = Axis("dimension d", "log")
+    return Panel(title, dimensions, Axis("correlation", "log"), [replace(band, look=look), *guides])
 
 
-def _band(ax: Axes, rows: pl.DataFrame, value: pl.Expr, color: str, label: str) -> np.ndarray:
+def _band(rows: pl.DataFrame, value: pl.Expr, name: str) -> Band:
     """Median with the 10 % and 90 % quantiles at each d."""
     parts = (value.quantile(0.1).alias("low"), value.median().alias("mid"), value.quantile(0.9).alias("high"))
     grouped = rows.group_by(Curves.d).agg(*parts).sort(Curves.d)
-    d = grouped[Curves.d].to_numpy().astype(float)
     low, mid, high = (grouped[name].to_numpy() for name in ("low", "mid", "high"))
-    ax.fill_between(d, np.maximum(low, 1e-6), high, color=color, alpha=0.2)
-    ax.plot(d, mid, color=color, marker="o", markersize=3, label=label)
-    return np.asarray(d)
+    return Band(name, ROBUST, grouped[Curves.d].to_numpy().astype(float), low, mid, high)
 
 
-def _guides(ax: Axes, d: np.ndarray, c0: float | None) -> None:
+def _guides(d: Values, c0: float | None) -> list[Curve]:
     if c0 is None:
-        ax.plot(d, 2 / np.sqrt(d), color=GREY, linestyle=":", label="slope −1/2")
-        return
-    ax.plot(d, d ** (-c0 / 3), color=GREY, linestyle=":", label="slope −c0/3")
-    ax.plot(d, d**-c0, color=GREY, linestyle="--", label="slope −c0 (Lemma D.24)")
+        return [Curve("slope −1/2", REFERENCE, d, 2 / np.sqrt(d), points=False)]
+    return [
+        Curve("slope −c0/3", REFERENCE, d, d ** (-c0 / 3), points=False),
+        Curve("slope −c0 (Lemma D.24)", THEORY, d, d**-c0, points=False),
+    ]
 
 
-def recursion(run: Run) -> Figure:
+def recursion(run: Run) -> Picture:
     """Distance between descent and recursion, and Lemma 5.2's step over the exact one."""
-    figure, axes = panels(1, 2, 4.2, 3.2)
-    for arm, color in zip(ARMS, (NON_ROBUST, ROBUST), strict=True):
-        steps, gap = _by_seed(run.part(BOTH_ROUTES, arm=arm), BothRoutes.gap)
-        axes[0, 0].plot(steps, np.maximum(gap.max(0), 1e-18), color=color, label=arm)
-    axes[0, 0].set_yscale("log")
-    axes[0, 0].axhline(SAME, color=GREY, linestyle=":")
-    finish(axes[0, 0], "recursion against descent", "step", "largest |Δw|")
-    rows = run.part(BOTH_ROUTES, arm="adversarial")
-    for (kind, columns), color in zip(APPROXIMATIONS.items(), (ROBUST, NON_ROBUST), strict=True):
-        (steps, guess), (_, exact) = (_by_seed(rows, column) for column in columns)
-        ratio = np.divide(guess, exact, out=np.full_like(guess, np.nan), where=np.abs(exact) > STILL)
-        axes[0, 1].plot(
-            steps, np.nanmedian(ratio, axis=(0, 2)), color=color, label=f"{kind}: Lemma 5.2 ÷ exact"
+    gaps = [
+        OverSeeds(
+            arm, ARM_LOOKS[arm], *by_seed(run.part(BOTH_ROUTES, arm=arm), BothRoutes.gap, BothRoutes.step)
         )
-    axes[0, 1].axhline(1, color=GREY, linestyle=":")
-    axes[0, 1].set_yscale("symlog", linthresh=1)
-    finish(axes[0, 1], "the approximation of Lemma 5.2", "step", "median ratio of steps")
-    return figure
-
-
-def noise(run: Run) -> Figure:
-    """Noise correlation, winner and loser at the end of standard training against d, means over seeds."""
-    figure, axes = panels(1, 1, 4.6, 3.4)
-    ax = axes[0, 0]
-    rows, step = run.part(NOISY_DESCENT).sort(NoisyDescent.step), pl.col(NoisyDescent.step)
-    # A seed that diverged stopped recording before the others, and is in no mean.
-    ended = step.max().over(NoisyDescent.d, NoisyDescent.seed) == step.max().over(NoisyDescent.d)
-    rows = rows.filter(ended)
-    of_seed = rows.group_by(NoisyDescent.d, NoisyDescent.seed).agg(
-        pl.col(NoisyDescent.v).last().list.min(),
-        pl.col(NoisyDescent.u).last().list.max(),
-        pl.col(NoisyDescent.noise_max).max(),
+        for arm in BOTH_ARMS
+    ]
+    step = Axis("step of descent")
+    left = Panel(
+        "recursion against descent",
+        step,
+        Axis("largest |Δw|", "log"),
+        gaps,
+        [Rule(SAME, "counted as the same", "y")],
     )
-    mean = of_seed.group_by(NoisyDescent.d).mean().sort(NoisyDescent.d)
-    d = mean[NoisyDescent.d].to_numpy().astype(float)
-    for column, color, name in (
-        (NoisyDescent.v, NON_ROBUST, "smallest max B"),
-        (NoisyDescent.u, ROBUST, "largest A"),
-        (NoisyDescent.noise_max, GREY, "largest |⟨w, ξ⟩| over training"),
-    ):
-        ax.plot(d, mean[column].to_numpy(), color=color, marker="o", markersize=3, label=name)
-    ax.plot(d, 3 / np.sqrt(d), color=GREY, linestyle=":", label="slope −1/2")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    finish(ax, "standard training on a compact copy", "d", "correlation (mean over seeds)")
-    return figure
+    rows = run.part(BOTH_ROUTES, arm="adversarial")
+    ratios = [
+        OverSeeds(f"{kind}: Lemma 5.2 ÷ exact", look, *_ratio(rows, *columns))
+        for (kind, columns), look in zip(APPROXIMATIONS.items(), (ROBUST, NON_ROBUST), strict=True)
+    ]
+    ratio = Axis("ratio of the two steps", "symlog")
+    right = Panel("the approximation of Lemma 5.2", step, ratio, ratios, [Rule(1, "exact", "y")])
+    return Picture(
+        title="The lemmas' recursions beside gradient descent",
+        caption=(
+            "Left: the coefficients' recursion, put together to weights, against descent on the weights themselves. Right: the "
+            "step of A (robust) and of B (non-robust) that Lemma 5.2 approximates, over the exact step, median over classes; there are gaps where "
+            "the exact step vanishes. Thin lines are seeds, thick ones their median."
+        ),
+        alt=(
+            "Two line charts over steps: the largest difference of weights on a logarithmic axis for both trainings, and the "
+            "ratio of Lemma 5.2's step to the exact one for A and B."
+        ),
+        spec=side_by_side([left, right]),
+        claims=("AT-L5.1", "AT-L5.2"),
+    )
 
 
-FIGURES: dict[str, dict[str, Callable[[Run], Any]]] = {
-    "patch-fig3": {"figure-3": figure_3, "inside": inside, "radii": radii},
+def _ratio(rows: pl.DataFrame, guess: str, exact: str) -> tuple[Values, Values]:
+    """The median over classes of guessed over exact step, where the exact one does not vanish."""
+    long = rows.select(Trajectory.seed, Trajectory.step, guess, exact).explode(guess, exact)
+    moving = long.filter(pl.col(exact).abs() > STILL)
+    ratios = moving.group_by(Trajectory.seed, Trajectory.step).agg(
+        (pl.col(guess) / pl.col(exact)).median().alias("ratio")
+    )
+    # A step at which a seed stands still is a gap in its line.
+    every = (
+        long.select(Trajectory.seed, Trajectory.step)
+        .unique()
+        .join(ratios, on=[Trajectory.seed, Trajectory.step], how="left")
+    )
+    return by_seed(every.with_columns(pl.col("ratio").fill_null(float("nan"))), "ratio", Trajectory.step)
+
+
+def noise(run: Run) -> Picture:
+    """Noise correlation, winner and loser at the end of standard training against d."""
+    rows, step = run.part(NOISY_DESCENT).sort(NoisyDescent.step), pl.col(NoisyDescent.step)
+    # A seed that diverged stopped recording before the others, and has no end.
+    ended = step.max().over(NoisyDescent.d, NoisyDescent.seed) == step.max().over(NoisyDescent.d)
+    of_seed = (
+        rows.filter(ended)
+        .group_by(NoisyDescent.d, NoisyDescent.seed)
+        .agg(
+            pl.col(NoisyDescent.v).last().list.min(),
+            pl.col(NoisyDescent.u).last().list.max(),
+            pl.col(NoisyDescent.noise_max).max(),
+        )
+    )
+    series = [
+        OverSeeds(name, look, *by_seed(of_seed, column, NoisyDescent.d))
+        for column, look, name in (
+            (NoisyDescent.v, NON_ROBUST, "smallest max B"),
+            (NoisyDescent.u, ROBUST, "largest A"),
+            (NoisyDescent.noise_max, REFERENCE, "largest |⟨w, ξ⟩| over training"),
+        )
+    ]
+    d = np.asarray(series[0].x)
+    guide = Curve("slope −1/2", THEORY, d, 3 / np.sqrt(d), points=False)
+    dimension, height = Axis("dimension d", "log"), Axis("correlation", "log")
+    panel = Panel(
+        "standard training on a compact copy", dimension, height, [*series, guide], width=360, height=260
+    )
+    return Picture(
+        title="Features and noise at the end of standard training",
+        caption=(
+            "Correlations at the end of standard training with non-robust features (B), robust ones (A), and the largest one "
+            "with a noise patch at any time, as the dimension grows. The dashed line only shows a slope. Thin lines are seeds, "
+            "thick ones their median."
+        ),
+        alt="Line chart, both axes logarithmic: correlations with both features and with noise against the dimension d.",
+        spec=side_by_side([panel]),
+        claims=("AT-LE.2", "AT-LE.3"),
+    )
+
+
+FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
     "patch-minima": {"minima": minima},
     "patch-scaling": {"scaling": scaling},
     "patch-recursion": {"recursion": recursion},
