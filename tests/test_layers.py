@@ -12,6 +12,7 @@ import featscope
 ROOT = Path(featscope.__file__).parent
 LAYERS = [
     "core",
+    "certificates",
     "laws",
     "images",
     "nets",

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from featscope.attacks.suite import assess_curve, usual_attacks
 from featscope.attacks.threat import Threat
-from featscope.claims import ledger
+from featscope.claims import book, ledger
 from featscope.claims.registry import claims as all_claims
 from featscope.core.errors import require, require_at_least
 from featscope.core.linearise import Model
@@ -113,14 +113,16 @@ def run(
     >>> run.settings.rates, run.summary["A.1"] < 1, run.rows.height > 0
     ((0.1, 1.0), True, True)
     """
+    wanted = request(experiment(name), profile, _changes(settings, seeds))
+    return FinishedRun(runner.run(wanted, Store(Path(out)), force=force).path)
+
+
+def _changes(settings: Mapping[str, Any], seeds: int | Sequence[int] | None) -> dict[str, Any]:
+    """Settings as `--set` has them."""
     changes = {key.replace("__", "."): value for key, value in settings.items()}
     if isinstance(seeds, int):
         seeds = range(require_at_least("seeds", seeds, 1))
-    if seeds is not None:
-        changes["seeds"] = list(seeds)
-    return FinishedRun(
-        runner.run(request(experiment(name), profile, changes), Store(Path(out)), force=force).path
-    )
+    return changes if seeds is None else {**changes, "seeds": list(seeds)}
 
 
 def check(
@@ -130,25 +132,34 @@ def check(
     out: str | Path = "runs",
     images: bool = False,
     jobs: int = 1,
+    seeds: int | Sequence[int] | None = None,
+    **settings: Any,
 ) -> Listing[ledger.Line]:
     """Judge claims, running what they need and is not below ``out``: one line for each reading, shown as a
     table.
 
     Without ids: all claims on synthetic data, of one ``paper`` if named, with ``images`` also those whose
-    data is there. A line has ``verdict``, ``value``, ``bound`` and ``evidence``.
+    data is there. A line has ``verdict``, ``value``, ``bound``, ``low``, ``high`` and ``evidence``. With
+    ``settings`` (as in ``run``) another setting is judged, by those readings whose experiments have them.
 
     >>> import featscope as fs
     >>> [line.verdict for line in fs.check("CG-LA.1", profile="quick", out=folder)]
     ['HOLDS']
+    >>> fs.check("CG-LA.1", profile="quick", out=folder, rates=[0.1, 1.0])[0].settings
+    {'rates': [0.1, 1.0]}
     """
     require_at_least("jobs", jobs, 1)
-    lines = list(ledger.check(ledger.select(ids, paper, images), profile, Store(Path(out)), jobs=jobs))
+    changes, chosen = _changes(settings, seeds), ledger.select(ids, paper, images)
+    lines = list(ledger.check(chosen, profile, Store(Path(out)), jobs=jobs, settings=changes))
+    book.merge(Path(out), lines, profile)
     columns: dict[str, Callable[[ledger.Line], str]] = {
         "claim": lambda line: line.id,
         "reading": lambda line: line.reading,
         "verdict": lambda line: line.verdict,
         "value": lambda line: _short(line.value),
-        "bound": lambda line: _short(line.bound),
+        "rule": lambda line: f"{line.direction} {_short(line.bound)}",
+        "interval": lambda line: "" if line.low is None else f"{_short(line.low)} … {_short(line.high)}",
+        "statement": lambda line: _short(line.statement, 60),
     }
     return Listing(lines, columns)
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from featscope.attacks.minimal import MinimalPGD, binary_objective, own_loss_objective, readout_objective
 from featscope.attacks.readout_certificate import certified_radii
 from featscope.attacks.two_layer_radius import LIMIT, _agree, bracket_radii, exact_radii, lipschitz, subsets
+from featscope.certificates.fa import verify
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.laws.clusters import ClusterLaw
 from featscope.nets import multiclass
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer, averaging, decoupled, forward, output_weights
-from featscope.papers.fa.certificates import verify
 
 
 def _random(shape: tuple[int, ...], seed: int) -> torch.Tensor:

@@ -20,6 +20,7 @@ from featscope.attacks.patch_certificate import certify, is_certified
 from featscope.attacks.readout_certificate import certified_radii
 from featscope.attacks.threat import Threat
 from featscope.attacks.two_layer_radius import bracket_radii, exact_radii, lipschitz
+from featscope.certificates.fa import verify
 from featscope.core.errors import BadInput
 from featscope.core.losses import margin
 from featscope.core.streams import stream
@@ -30,7 +31,6 @@ from featscope.nets import cubic_cnn, multiclass
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.patch_cnn import PatchNet
 from featscope.nets.two_layer import TwoLayer, forward, output_weights
-from featscope.papers.fa.certificates import verify
 
 # --- the exact radius of two-layer networks
 # ------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundness import F64, assert_sound, assert_tight, ball_grid, tensor
 
+from featscope.certificates.cgro import robust_memory
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
 from featscope.core.streams import stream
@@ -50,7 +51,6 @@ from featscope.nets.built.robust import (
     opposite_distance,
 )
 from featscope.papers.cgro.built import BuiltCgro
-from featscope.papers.cgro.certificates import robust_memory
 
 KINDS = ("Linf", "L2-shared", "L2-each")
 

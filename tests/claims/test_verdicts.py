@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 from judge_rows_cgro_built import DIMENSIONS, RATE, exponential, packing
 from judge_rows_cgro_images import landscape
-from judge_rows_cgro_training import samples
-from judging import finding, made
+from judging import finding
 
 from featscope.claims.claim import Finding, Verdict, plain
 from featscope.claims.judging import (
@@ -17,25 +16,24 @@ from featscope.claims.judging import (
     at_least,
     at_most,
     below,
+    error_over_seeds,
     every,
     exactly,
     exceeds,
     exponent_at_most,
     grows_at_most,
     largest,
-    out_of_scope,
     over_seeds,
     reaches,
+    scoped,
+    share_over_seeds,
     smallest,
     soft,
     steepest,
     vacuous,
 )
-from featscope.claims.ledger import judge as judge_line
-from featscope.claims.ledger import unmet_conditions
-from featscope.claims.registry import claims
 from featscope.core import conditions
-from featscope.core.conditions import Condition, unmet
+from featscope.core.conditions import Condition
 from featscope.core.stats import NOTHING, Interval
 
 NAN, INF = math.nan, math.inf
@@ -108,13 +106,52 @@ def test_plain_numbers() -> None:
     assert [plain(v) for v in (1.5, NAN, INF, -INF)] == [1.5, None, None, None]
 
 
-def test_out_of_scope_and_vacuous_keep_the_numbers() -> None:
-    base = Finding(F, 2.0, 1.0, {"a": 1})
-    outside, empty = out_of_scope(["too small"], base), vacuous("no rate", base)
-    assert (outside.verdict, outside.value, outside.bound) == (Verdict.OUT_OF_SCOPE, 2.0, 1.0)
-    assert outside.evidence == {"a": 1, "unmet": ["too small"], "would_be": "FAILS"}
+def test_vacuous_keeps_the_numbers_and_unmet_hypotheses_wait_for_the_ledger() -> None:
+    base = Finding(F, 2.0, 1.0, {"a": 1}, "at most", 0.5, 3.0)
+    empty = vacuous("no rate", base)
     assert (empty.verdict, empty.value, empty.bound) == (Verdict.VACUOUS, 2.0, 1.0)
+    assert (empty.direction, empty.low, empty.high) == ("at most", 0.5, 3.0)
     assert empty.evidence == {"a": 1, "vacuous": "no rate", "would_be": "FAILS"}
+    missed = scoped(["too small"], scoped(["too large"], base))
+    assert (missed.verdict, missed.unmet) == (F, ("too large", "too small"))
+    assert scoped([], base) == base
+
+
+def test_a_finding_says_from_which_side_and_with_which_interval() -> None:
+    estimate = Interval(1.0, 0.5, math.inf)
+    for judge, side in ((at_most, "at most"), (at_least, "at least"), (above, "above"), (below, "below")):
+        found = judge(estimate, 1.0)
+        assert (found.direction, found.low, found.high) == (side, 0.5, None)
+    for judge, side in ((exactly, "at most"), (reaches, "at least"), (exceeds, "above")):
+        assert (judge(1.0, 1.0).direction, judge(1.0, 1.0).low) == (side, None)
+    assert grows_at_most([1, 2], [1, 2], 1.0).direction == "at most"
+    whole = every({"a": scoped(["x"], at_least(estimate, 0.0)), "b": scoped(["y", "x"], exactly(2.0, 1.0))})
+    assert (whole.direction, whole.low, whole.unmet) == ("at most", None, ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("shares", "points", "expected"),
+    [
+        # Wilson's interval of 0 of 300, of 150 of 300 and of 20 of 100
+        ((0.0, 0.0, 0.0), 100, (0.0, 0.0, 0.01264297)),
+        ((0.5, 0.5, 0.5), 100, (0.5, 0.44368, 0.55632)),
+        ((0.2,), 100, (0.2, 0.13337, 0.28883)),
+        # … which seeds that differ widen to their range
+        ((0.46, 0.0, 0.0), 100, (46 / 300, 0.0, 0.46)),
+        ((0.5, 0.5, 0.6), 100, (160 / 300, 0.4768, 0.6)),
+        ((0.0, 1.0), (100, 900), (0.9, 0.0, 1.0)),
+    ],
+)
+def test_a_share_over_seeds(shares: tuple[float, ...], points, expected: tuple[float, ...]) -> None:
+    assert share_over_seeds(shares, points) == pytest.approx(expected, abs=1e-4)
+    value, low, high = share_over_seeds(shares, points)
+    assert error_over_seeds(shares, points) == pytest.approx((1 - value, 1 - high, 1 - low))
+
+
+def test_a_share_is_counted_not_rounded() -> None:
+    assert error_over_seeds([0.95, 0.95], 100)[0] == 0.05
+    for bad in ([], [NAN, 0.5], [0.5, None]):
+        assert all(math.isnan(end) for end in share_over_seeds(bad, 10))
 
 
 def test_an_exponent_may_bend_by_a_tenth() -> None:
@@ -206,7 +243,7 @@ def test_one_logarithm() -> None:
     assert soft(256.0) == pytest.approx(8 * math.log(2))
 
 
-# --- conditions and the ledger
+# --- conditions
 
 
 def test_conditions_take_equality_and_refuse_nan() -> None:
@@ -221,63 +258,6 @@ def test_conditions_take_equality_and_refuse_nan() -> None:
     found = conditions.asks_at_most("b", "n is small", 2.0, 1.0)
     assert found == Condition("b", "n is small", 2.0, 1.0, False)
     assert found.as_json() == {"name": "b", "text": "n is small", "value": 2.0, "bound": 1.0, "met": False}
-
-
-def test_unmet_conditions_are_told_with_their_numbers() -> None:
-    both = [
-        conditions.asks_at_least("a", "α ≫ β", 123456.0, 2.0),
-        conditions.asks_at_least("b", "N ≤ N*", 0.123456, 2.0),
-    ]
-    assert unmet(both) == ["N ≤ N*: 0.1235 against 2"]
-
-
-def _with_law(run, *met: bool):
-    rows = [
-        {
-            "part": "conditions",
-            **conditions.asks_at_least(f"c{at}", f"condition {at}", 1.0, 1.0 if ok else 3.0).as_json(),
-        }
-        for at, ok in enumerate(met)
-    ]
-    others = [{"part": "other", **conditions.asks_at_least("x", "of another part", 0.0, 1.0).as_json()}]
-    run.__dict__["rows"] = pl.concat([run.rows, pl.DataFrame(rows + others)], how="diagonal_relaxed")
-    return run
-
-
-def test_a_line_of_the_ledger_names_what_is_not_met() -> None:
-    claim = claims()["CG-T4.1"]
-    reading = next(r for r in claim.readings if r.name == "N≪N*")
-    run = _with_law(samples(0.5, 0.5, 0.5, critical=100.0)["run"], True, False)
-    assert unmet_conditions(run) == ["condition 1: 1 against 3"]
-    line = judge_line(claim, reading, {"run": run}).as_json()
-    assert line["evidence"]["unmet"] == ["N ≪ N*: N=20 against N*=100", "condition 1: 1 against 3"]
-    assert line["evidence"]["runs"] == {"run": "signal-scaling"}
-    assert (line["id"], line["paper"], line["reading"], line["reads"]) == (
-        "CG-T4.1",
-        "cgro",
-        "N≪N*",
-        reading.text,
-    )
-    assert (line["reference"], line["statement"]) == (claim.reference, claim.statement)
-    assert (line["verdict"], line["value"], line["bound"]) == ("OUT_OF_SCOPE", 0.5, 0.45)
-
-
-def test_what_two_runs_both_miss_is_told_once_and_nothing_where_all_is_met() -> None:
-    claim = claims()["CG-T4.1"]
-    reading = next(r for r in claim.readings if r.name == "N=poly")
-    missed = {
-        label: _with_law(samples(0.5, 0.5, 0.5, critical=1e9)["run"], False, True)
-        for label in ("run", "beside")
-    }
-    line = judge_line(claim, reading, missed).as_json()
-    assert line["evidence"]["unmet"] == ["condition 0: 1 against 3"]
-    # A condition that is not met is told; it does not decide.
-    assert line["verdict"] == "HOLDS"
-    fine = judge_line(
-        claim, reading, {"run": _with_law(samples(0.5, 0.5, 0.5, critical=1e9)["run"], True, True)}
-    )
-    assert "unmet" not in fine.evidence
-    assert unmet_conditions(made("packing", {"law": [{"D": 2, "radius": 0.1}]})) == []
 
 
 # --- judges that no run can make fail, held to account on rows that no run would write

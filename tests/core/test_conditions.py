@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from featscope.claims.claim import Finding, Verdict
-from featscope.claims.judging import unmet_conditions, within_assumptions
+from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
+from featscope.claims.scope import hypotheses, settled
 from featscope.core.columns import Columns, column
 from featscope.core.conditions import Condition
 from featscope.core.progress import Silent
@@ -27,6 +27,15 @@ def written(root: Path, write: Write) -> Run:
     with Store(root).write({"experiment": "made-up", "spec": {}}, Silent()) as folder:
         write(folder)
         return Run(folder.finish({}, {}).path)
+
+
+FAILING = Finding(Verdict.FAILS, 1.0, 0.0)
+READING = Reading("r", "t", {"run": Need("packing")}, lambda runs: FAILING)
+CLAIM = Claim("X", "at", "Theorem 1", "It is so.", (), (READING,))
+
+
+def unmet_conditions(run: Run) -> list[str]:
+    return [str(found) for found in hypotheses(run, READING) if not found.met]
 
 
 def test_what_is_not_met_is_told_with_its_numbers(tmp_path: Path) -> None:
@@ -53,7 +62,7 @@ def test_a_finding_is_in_scope_where_everything_is_met(
     found: list[Condition], verdict: Verdict, tmp_path: Path
 ) -> None:
     run = written(tmp_path, lambda folder: folder.conditions(found))
-    judged = within_assumptions(run, Finding(Verdict.FAILS, 1.0, 0.0))
+    judged = settled(CLAIM, READING, {"run": run})
     assert judged.verdict == verdict
     assert judged.evidence.get("would_be", "FAILS") == "FAILS"
 

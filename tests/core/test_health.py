@@ -11,7 +11,7 @@ import torch
 from image_task import SPEC, task
 from torch import Tensor
 
-from featscope.claims import ledger
+from featscope.claims import ledger, scope
 from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
 from featscope.cli.main import invoke
 from featscope.core.health import Diverged, ailments, bound, told, without_gaps
@@ -237,7 +237,7 @@ def test_a_summary_holds_null_where_a_number_is_not_finite(tmp_path: Path) -> No
 
 def _claim(verdict: Verdict) -> Claim:
     reading = Reading("r", "reads", {"run": Need("x")}, lambda runs: Finding(verdict, 1.0, 0.0))
-    return Claim("X-1", "at", "ref", "text", (), (reading,))
+    return Claim("X-1", "at", "Lemma 1", "text", (), (reading,))
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
@@ -250,7 +250,7 @@ def test_a_verdict_over_what_is_left_of_the_seeds_is_inconclusive(
         return {}
 
     plan = Experiment("odd", "at", "x", Spec, some_diverge, {})
-    monkeypatch.setattr(ledger, "experiment", {"odd": plan}.__getitem__)
+    monkeypatch.setattr(scope, "experiment", {"odd": plan}.__getitem__)
     done = run(specs.Request(plan, Spec()), Store(tmp_path))
     claim = _claim(verdict)
     line = ledger.judge(claim, claim.readings[0], {"run": done})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as sps
 
-from featscope.claims.judging import fitted, numbers, pooled_error
+from featscope.claims.judging import error_over_seeds, fitted, numbers
 from featscope.core.errors import BadInput
 from featscope.core.stats import (
     NOTHING,
@@ -151,13 +151,14 @@ def test_fishers_scale_is_scipys() -> None:
     assert mean_correlation([1.0, 1.0]).low == pytest.approx(1.0, abs=1e-8)
 
 
-def test_errors_are_pooled_over_runs() -> None:
-    # 1 and 3 of 20 wrong: 4 of 40.
-    assert pooled_error([0.95, 0.85], 20) == wilson(4, 40)
+def test_errors_over_runs_are_those_of_all_points_and_reach_over_the_runs() -> None:
+    # 1 and 3 of 20 wrong: 4 of 40, whose interval holds both.
+    assert error_over_seeds([0.95, 0.85], 20) == (0.1, wilson(4, 40).low, wilson(4, 40).high)
+    assert error_over_seeds([1.0, 0.5], 20) == (0.25, 0.0, 0.5)
     # .55 of 500 is 225 wrong, though (1 − .55)·500 is not an integer in floating point.
-    assert pooled_error([0.55], 500) == wilson(225, 500)
+    assert error_over_seeds([0.55], 500) == wilson(225, 500)
     for bad in ([], [0.5, math.nan], [math.nan, 0.5], [None, 0.5]):
-        assert pooled_error(bad, 10) is NOTHING  # type: ignore[arg-type]
+        assert error_over_seeds(bad, 10) is NOTHING
 
 
 def test_nothing_is_no_number() -> None:

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from featscope.attacks.two_layer_radius import exact_radii
+from featscope.certificates.at import fooled, matching_bound
+from featscope.certificates.cgro import ball_failures, robust_memory
+from featscope.certificates.ep import pair_separation
+from featscope.certificates.fa import verify
 from featscope.core.errors import BadInput
 from featscope.nets.two_layer import TwoLayer
-from featscope.papers.at.certificates import fooled, matching_bound
-from featscope.papers.cgro.certificates import ball_failures, robust_memory
-from featscope.papers.ep.certificates import pair_separation
-from featscope.papers.fa.certificates import verify
 
 Fields = dict[str, np.ndarray]
 Tamper = Callable[[Fields], Fields]

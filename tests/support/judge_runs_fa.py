@@ -153,7 +153,9 @@ def with_fit(fit: Fit | None) -> list[float]:
 
 
 def scaling(
-    fits: Mapping[tuple[str, str], Fit | None], rows: Mapping[str, Sequence[Row]] | None = None
+    fits: Mapping[tuple[str, str], Fit | None],
+    rows: Mapping[str, Sequence[Row]] | None = None,
+    **settings: int,
 ) -> Run:
     """Sweeps with the given fits by sweep and quantity, and with the given rows; all other quantities
     straddle every bound."""
@@ -174,7 +176,7 @@ def scaling(
                 key: column[i] for key, column in values.items() if (sweep, key) in fits or key not in usual
             }
             found.append({"sweep": sweep, "at": 10.0 ** (3 + i), "seed": 0} | usual | fitted | row)
-    return made("clusters-scaling", {"setting": found})
+    return made("clusters-scaling", {"setting": found}, **settings)
 
 
 def line_proof(part: str, delta: float = -2.0, **labels: int | str) -> dict[str, torch.Tensor]:

@@ -19,6 +19,7 @@ import pytest
 
 from featscope.claims.claim import Finding
 from featscope.claims.registry import claims
+from featscope.claims.scope import settled
 from featscope.core.store import table
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run
@@ -109,10 +110,10 @@ def judged(claim: str, *readings: str) -> Callable[[Callable[..., Entry]], Calla
 
 
 def finding(claim: str, name: str, runs: Mapping[str, Run]) -> Finding:
-    """Judge runs by a reading."""
+    """Judge runs by a reading, with the ledger's rule on hypotheses."""
     reading = next(r for r in claims()[claim].readings if r.name == name)
     assert set(runs) == set(reading.needs), f"{claim} {name} needs {sorted(reading.needs)}"
-    return reading.judge(runs)
+    return settled(claims()[claim], reading, runs)
 
 
 def expect(claim: str, name: str, case: Case) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,11 +16,8 @@ import numpy as np
 import polars as pl
 
 from featscope.claims.claim import Finding, Judge, Need, Reading, Verdict
-from featscope.core.conditions import Condition, unmet
 from featscope.core.rules import BEND, LEARNED
 from featscope.core.stats import NOTHING, Interval, exponent, wilson
-from featscope.core.store import CONDITIONS
-from featscope.experiments.run import Run
 
 
 def at_most(estimate: Interval, bound: float, **evidence: Any) -> Finding:
@@ -34,21 +31,26 @@ def at_most(estimate: Interval, bound: float, **evidence: Any) -> Finding:
         verdict = Verdict.FAILS
     else:
         verdict = Verdict.INCONCLUSIVE
-    ends = [estimate.low, estimate.high]
-    return Finding(verdict, estimate.value, bound, {"interval": ends, **evidence})
+    return _found(verdict, estimate, bound, "at most", evidence)
+
+
+def _found(
+    verdict: Verdict, estimate: Interval, bound: float, direction: str, evidence: Mapping[str, Any]
+) -> Finding:
+    value, low, high = estimate
+    return Finding(verdict, value, bound, {"interval": [low, high], **evidence}, direction, low, high)
 
 
 def at_least(estimate: Interval, bound: float, **evidence: Any) -> Finding:
     """HOLDS if the whole interval is ≥ bound, FAILS if it is all below, INCONCLUSIVE if it straddles."""
     mirrored = at_most(Interval(-estimate.value, -estimate.high, -estimate.low), -bound)
-    ends = [estimate.low, estimate.high]
-    return Finding(mirrored.verdict, estimate.value, bound, {"interval": ends, **evidence})
+    return _found(mirrored.verdict, estimate, bound, "at least", evidence)
 
 
 def exactly(value: float, bound: float, **evidence: Any) -> Finding:
     """HOLDS if a number that carries no sampling error is ≤ bound, FAILS otherwise (NaN fails)."""
     verdict = Verdict.HOLDS if value <= bound else Verdict.FAILS
-    return Finding(verdict, value, bound, evidence)
+    return Finding(verdict, value, bound, evidence, "at most")
 
 
 def fitted(x: Sequence[float | None], y: Sequence[float | None]) -> Interval:
@@ -70,16 +72,10 @@ def exponent_at_most(x: Sequence[float], y: Sequence[float], bound: float, **evi
     return at_most(fit, bound + BEND, exponent=fit.value, predicted=bound, allowance=BEND, **evidence)
 
 
-def out_of_scope(unmet: Sequence[str], finding: Finding) -> Finding:
-    """Keep the numbers, but say that hypotheses are not met and which."""
-    evidence = {**finding.evidence, "unmet": list(unmet), "would_be": finding.verdict.value}
-    return Finding(Verdict.OUT_OF_SCOPE, finding.value, finding.bound, evidence)
-
-
 def vacuous(why: str, finding: Finding) -> Finding:
     """Keep the numbers, but say why the statement's own constants make it empty here."""
     evidence = {**finding.evidence, "vacuous": why, "would_be": finding.verdict.value}
-    return Finding(Verdict.VACUOUS, finding.value, finding.bound, evidence)
+    return replace(finding, verdict=Verdict.VACUOUS, evidence=evidence)
 
 
 def threshold(classes: int) -> float:
@@ -89,28 +85,8 @@ def threshold(classes: int) -> float:
 
 
 def scoped(unmet: Sequence[str], finding: Finding) -> Finding:
-    """The finding, or OUT_OF_SCOPE with what it would be."""
-    return out_of_scope(unmet, finding) if unmet else finding
-
-
-def unmet_conditions(run: Run) -> list[str]:
-    """Conditions that the run's law does not meet, with their numbers.
-
-    Of a run of several settings the first that misses a condition, and how many do.
-    """
-    rows, names = run.part(CONDITIONS), [field.name for field in fields(Condition)]
-    found = []
-    for _, same in rows.group_by("text", maintain_order=True) if rows.height else ():
-        missed = same.filter(~pl.col("met"))
-        for told in unmet([Condition(**row) for row in missed.head(1).select(names).to_dicts()]):
-            found.append(told if same.height == 1 else f"{told} ({missed.height} of {same.height} settings)")
-    return found
-
-
-def within_assumptions(run: Run, finding: Finding) -> Finding:
-    """The finding, or OUT_OF_SCOPE with what it would be where the run's setting does not meet the
-    hypotheses."""
-    return scoped(unmet_conditions(run), finding)
+    """The finding with hypotheses that the rows show unmet; the ledger puts it out of scope for them."""
+    return replace(finding, unmet=(*finding.unmet, *unmet))
 
 
 def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:
@@ -122,21 +98,19 @@ def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:
         key: {"verdict": f.verdict.value, "value": f.value, "bound": f.bound, **f.evidence}
         for key, f in parts.items()
     }
-    chosen = parts[name]
-    return Finding(
-        chosen.verdict, chosen.value, chosen.bound, {"decided_by": name, "parts": shown, **evidence}
-    )
+    missed = tuple(dict.fromkeys(text for f in parts.values() for text in f.unmet))
+    return replace(parts[name], evidence={"decided_by": name, "parts": shown, **evidence}, unmet=missed)
 
 
 def reaches(value: float, bound: float, **evidence: Any) -> Finding:
     """HOLDS if a number that carries no sampling error is ≥ bound, FAILS otherwise (NaN fails)."""
-    return Finding(Verdict.HOLDS if value >= bound else Verdict.FAILS, value, bound, evidence)
+    return Finding(Verdict.HOLDS if value >= bound else Verdict.FAILS, value, bound, evidence, "at least")
 
 
 def exceeds(value: float, bound: float, **evidence: Any) -> Finding:
     """HOLDS if a number that carries no sampling error is > bound, FAILS otherwise: a network that says 0 has
     not decided."""
-    return Finding(Verdict.HOLDS if value > bound else Verdict.FAILS, value, bound, evidence)
+    return Finding(Verdict.HOLDS if value > bound else Verdict.FAILS, value, bound, evidence, "above")
 
 
 def above(estimate: Interval, bound: float, **evidence: Any) -> Finding:
@@ -151,15 +125,13 @@ def above(estimate: Interval, bound: float, **evidence: Any) -> Finding:
     )
     if any(math.isnan(number) for number in estimate):
         verdict = Verdict.INCONCLUSIVE
-    value, low, high = estimate
-    return Finding(verdict, value, bound, {"interval": [low, high], **evidence})
+    return _found(verdict, estimate, bound, "above", evidence)
 
 
 def below(estimate: Interval, bound: float, **evidence: Any) -> Finding:
     """HOLDS if the whole interval is < bound, FAILS if it is all ≥ bound, INCONCLUSIVE if it straddles."""
     mirrored = above(Interval(-estimate.value, -estimate.high, -estimate.low), -bound)
-    value, low, high = estimate
-    return Finding(mirrored.verdict, value, bound, {"interval": [low, high], **evidence})
+    return _found(mirrored.verdict, estimate, bound, "below", evidence)
 
 
 def steepest(x: Sequence[float], y: Sequence[float]) -> float:
@@ -179,7 +151,7 @@ def grows_at_most(x: Sequence[float], y: Sequence[float], power: float) -> Findi
     """Judge an exact count y = O(x^power): every step's slope is at most power + BEND."""
     value = steepest(x, y)
     verdict = Verdict.HOLDS if value <= power + BEND else Verdict.FAILS
-    return Finding(verdict, value, power + BEND, {"predicted": power, "allowance": BEND})
+    return Finding(verdict, value, power + BEND, {"predicted": power, "allowance": BEND}, "at most")
 
 
 def soft(d: float) -> float:
@@ -195,13 +167,26 @@ def over_seeds(values: Sequence[float]) -> Interval:
     return Interval(sum(values) / len(values), min(values), max(values))
 
 
-def pooled_error(accuracies: Sequence[float], points: int) -> Interval:
-    """The error pooled over runs of ``points`` points each, with its Wilson interval; no interval if a run
-    has no accuracy."""
-    if not accuracies or not all(a is not None and math.isfinite(a) for a in accuracies):
+def share_over_seeds(shares: Sequence[float | None], points: int | Sequence[int]) -> Interval:
+    """A share measured on ``points`` points in each seed: the mean, with an interval that reaches over
+    all seeds
+    and over Wilson's interval of their points together (docs/claims.md).
+
+    Points of one seed share a network: pooled alone they would call seeds of 0, 0 and ½ a narrow ⅙.
+    """
+    sizes = [points] * len(shares) if isinstance(points, int) else list(points)
+    if not shares or not all(math.isfinite(number(share)) for share in shares):
         return NOTHING
-    wrong = sum(round((1 - a) * points) for a in accuracies)
-    return wilson(wrong, points * len(accuracies))
+    hits = [round(number(share) * size) for share, size in zip(shares, sizes, strict=True)]
+    pooled = wilson(sum(hits), sum(sizes))
+    # Counts again, because 1 − .95 in binary is a little above .05.
+    seeds = [hit / size for hit, size in zip(hits, sizes, strict=True)]
+    return Interval(pooled.value, min(pooled.low, *seeds), max(pooled.high, *seeds))
+
+
+def error_over_seeds(accuracies: Sequence[float | None], points: int | Sequence[int]) -> Interval:
+    """The error 1 − accuracy likewise."""
+    return share_over_seeds([1 - number(accuracy) for accuracy in accuracies], points)
 
 
 def numbers(series: pl.Series) -> np.ndarray:
@@ -249,6 +234,6 @@ def explained(finding: Finding, **evidence: Any) -> Finding:
     return replace(finding, evidence={**finding.evidence, **evidence})
 
 
-def one_run(name: str, text: str, need: Need, judge: Judge) -> Reading:
+def one_run(name: str, text: str, need: Need, judge: Judge, **more: Any) -> Reading:
     """A reading that needs one run, known to its judge as `run`."""
-    return Reading(name, text, {"run": need}, judge)
+    return Reading(name, text, {"run": need}, judge, **more)

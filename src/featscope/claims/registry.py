@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from functools import cache
 
 from featscope.claims.claim import Claim
@@ -22,7 +24,15 @@ def claims() -> dict[str, Claim]:
 
 
 def claim(name: str) -> Claim:
-    """Return the claim of that id; an unknown id lists the nearest."""
-    if name not in claims():
-        raise unknown("claim", name, claims())
-    return claims()[name]
+    """Return the claim of that id, in capitals or not; an unknown id lists the nearest."""
+    for id_, found in claims().items():
+        if id_.lower() == name.lower():
+            return found
+    raise unknown("claim", name, claims())
+
+
+def rules_history(claim: Claim) -> str | None:
+    """The anchor in docs/rules-history.md that tells how the rules behind a claim were changed, if they
+    were."""
+    changed: Collection[str] = getattr(rooms()[claim.paper], "RULES_HISTORY", ())
+    return re.sub("[^a-z0-9]+", "-", claim.id.lower()).strip("-") if claim.id in changed else None

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from featscope.cli.console import JsonOption, OutOption, ProfileOption, Shown, out, print_json, say
+from featscope.cli.console import JsonOption, OutOption, ProfileOption, Shown, print_json, say
+from featscope.cli.run import overrides
 from featscope.core.errors import require_at_least
 
 if TYPE_CHECKING:
+    from featscope.claims.claim import Claim
     from featscope.experiments.run import Run
 
 
@@ -27,6 +28,10 @@ def check(
     ] = False,
     paper: Annotated[str | None, typer.Option(help="at, fa, cgro or ep")] = None,
     profile: ProfileOption = "cpu",
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", help="judge another setting: key=value; repeat for more")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="number of seeds, 0 … N−1")] = None,
     folder: OutOption = Path("runs"),
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="runs made at a time; 0 means one for each core")
@@ -34,36 +39,54 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Judge the papers' statements and print the ledger; runs what is missing first."""
-    from featscope.claims import ledger
-    from featscope.core.files import write_json
-    from featscope.core.locks import locked_file
+    from featscope.claims import book, ledger
+    from featscope.cli.verdicts import print_headline, print_lines
     from featscope.core.store import Store
-    from featscope.report.page import draw
 
     require_at_least("--jobs", jobs, 0)
+    settings = overrides(assignments or [], seeds)
     chosen = ledger.select(ids or [], paper, images)
     if not ids:
         _say_left_out(images)
-    clock = time.monotonic()
-
-    def drawn(done: Run) -> None:
-        draw(done)
-        say(f"[{time.monotonic() - clock:5.0f} s] {done.experiment} {done.path.name}")
-
+    _say_not_concerned(chosen, settings)
+    # A damaged ledger is told before the work, not after it.
+    book.read(folder)
+    told = _Told()
     with Shown() as shown:
-        lines = list(ledger.check(chosen, profile, Store(folder), shown, drawn, jobs or os.cpu_count() or 1))
-    listed = [line.as_json() for line in lines]
-    if not ids and paper is None:
-        with locked_file(folder / "ledger.json"):
-            write_json(folder / "ledger.json", listed)
+        made = ledger.check(
+            chosen, profile, Store(folder), shown, told, jobs or os.cpu_count() or 1, settings
+        )
+        lines = list(made)
+    book.merge(folder, lines, profile)
     if as_json:
-        print_json(listed)
+        print_json([line.as_json() for line in lines])
         return
-    table = Table("claim", "reading", "verdict", "value", "bound")
-    for line in lines:
-        numbers = [f"{number:.4g}" if number is not None else "" for number in (line.value, line.bound)]
-        table.add_row(line.id, line.reading, line.verdict, *numbers)
-    out.print(table)
+    print_lines(lines)
+    print_headline(book.headline(lines), [str(v) for v in book.VERDICTS])
+    say(f"kept in {folder / book.NAME}; the page: featscope report {folder}; one claim: featscope explain ID")
+
+
+class _Told:
+    """Draws the figures of a run that has none yet, and says which run is done after how long."""
+
+    def __init__(self) -> None:
+        self._clock = time.monotonic()
+
+    def __call__(self, done: Run) -> None:
+        from featscope.report.page import draw, is_drawn
+
+        if not is_drawn(done):
+            draw(done)
+            say(f"[{time.monotonic() - self._clock:5.0f} s] {done.experiment} {done.path.name}")
+
+
+def _say_not_concerned(chosen: list[Claim], settings: dict[str, Any]) -> None:
+    """Name the readings that other settings leave out, and why; refused if none is left."""
+    from featscope.claims import ledger
+
+    _, left = ledger.concerned(chosen, settings)
+    for reading, why in left.items():
+        say(f"left out at these settings: {reading}: {why}")
 
 
 def _say_left_out(images: bool) -> None:

@@ -18,9 +18,11 @@ from featscope.cli import data
 from featscope.cli.bench import bench
 from featscope.cli.check import check
 from featscope.cli.console import out
+from featscope.cli.explain import explain
 from featscope.cli.listing import list_
 from featscope.cli.report import report
 from featscope.cli.run import run
+from featscope.cli.verify import verify
 from featscope.core.errors import FeatscopeError, unknown
 
 app = typer.Typer(
@@ -34,6 +36,8 @@ VERBS: dict[str, Callable[..., None]] = {
     "list": list_,
     "run": run,
     "check": check,
+    "explain": explain,
+    "verify": verify,
     "report": report,
     "bench": bench,
 }

@@ -147,6 +147,15 @@ def full_key(model: type[BaseModel], key: str) -> str:
     raise unknown("key", key, known)
 
 
+def knows(model: type[BaseModel], key: str) -> bool:
+    """Whether a key is a setting of a spec by any of its names; an ambiguous one is."""
+    try:
+        full_key(model, key)
+    except BadInput as error:
+        return not str(error).startswith("unknown")
+    return True
+
+
 def parse_assignments(texts: list[str]) -> dict[str, Any]:
     """Parse `key=value` texts; values are JSON where they can be read so, text otherwise."""
     changes: dict[str, Any] = {}

@@ -211,7 +211,7 @@ class SignalLaw(Value):
             asks_at_most("tradeoff", "λ < 1: clean points keep weight", tradeoff, 1 - 1e-12),
             asks_at_most(
                 "noise",
-                "σ√d/α ≪ 1: the signal patch dominates",
+                "σ√d < α: the signal is stronger than the noise (σ√d/α)",
                 self.noise_scale * math.sqrt(self.d) / alpha,
                 1.0,
             ),

@@ -15,8 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, select_autoescape
 from matplotlib.figure import Figure
 
-from featscope.core.errors import BadInput
-from featscope.core.files import read_json
+from featscope.claims import book
 from featscope.core.frozen import json_form
 from featscope.core.health import told
 from featscope.core.locks import locked, locked_file
@@ -125,9 +124,4 @@ def write_page(runs: Sequence[Run], out: Path, ledger: Sequence[dict[str, Any]] 
 
 def read_ledger(folder: Path) -> list[dict[str, Any]]:
     """The ledger that `featscope check` wrote into a folder, or an empty one."""
-    path = folder / "ledger.json"
-    remedy = f"delete this file; `featscope check --out {folder}` writes it again from the runs"
-    lines = read_json(path, remedy) if path.exists() else []
-    if not isinstance(lines, list) or not all(isinstance(line, dict) and "verdict" in line for line in lines):
-        raise BadInput("not a ledger", str(path), remedy)
-    return lines
+    return [line.as_json() for line in book.read(folder)]

@@ -66,7 +66,7 @@ def growing(factor: float, start: float = 0.01) -> tuple[tuple[float, float], ..
     return (1.0, start), (1.0, factor * start), (1.0, start / 2)
 
 
-def crossings(experiment: str, arm: str, seeds: Sequence[tuple[Any, Any]]) -> Run:
+def crossings(experiment: str, arm: str, seeds: Sequence[tuple[Any, Any]], noise: float = 0.0) -> Run:
     """C and D of each seed at three steps, in no order; the other arm says the opposite."""
     other = "standard" if arm == "adversarial" else "adversarial"
     rows = [
@@ -80,7 +80,8 @@ def crossings(experiment: str, arm: str, seeds: Sequence[tuple[Any, Any]]) -> Ru
         {"arm": other, "step": step, "seed": 0, "C": list(opposite[at]), "D": list(opposite[at])}
         for at, step in ((0, 0), (1, 10), (2, 20))
     ]
-    return made(experiment, {"dynamics": rows + wrong}, seeds=list(range(len(seeds))))
+    law = {"law__sigma_n": noise} if experiment == "patch-fig3" else {}
+    return made(experiment, {"dynamics": rows + wrong}, seeds=list(range(len(seeds))), **law)
 
 
 @judged("AT-LD.7", "noiseless", "with-noise")
@@ -99,6 +100,9 @@ def stays(experiment: str, arm: str) -> Table:
     def case(seeds: Sequence[tuple[Any, Any]], verdict: str, value: float | None = None) -> Case:
         return Case({"run": crossings(experiment, arm, seeds)}, verdict, value, 3.0)
 
+    # The lemma is about data without noise.
+    far = {"run": crossings(experiment, arm, [(growing(4.0), STILL)], noise=0.1)}
+    noisy = [Case(far, "OUT_OF_SCOPE", 4.0, 3.0, "FAILS")] if experiment == "patch-fig3" else []
     lost = ((1.0, 0.01), (1.0, NAN), (1.0, 0.01))
     unborn = ((1.0, NAN), (1.0, 0.01), (1.0, 0.01))
     return Table(
@@ -117,6 +121,7 @@ def stays(experiment: str, arm: str) -> Table:
             case([(growing(50.0, -0.01), growing(2.0))], "HOLDS", 2.0),
             case([(((0.0,), (5.0,), (5.0,)), STILL)], "HOLDS", 1.0),
             case([(((0.0,), (5.0,), (5.0,)), ((-1.0,), (5.0,), (5.0,)))], "INCONCLUSIVE"),
+            *noisy,
         ),
     )
 

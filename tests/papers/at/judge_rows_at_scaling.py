@@ -209,24 +209,26 @@ def late_attacked(name: str) -> Table:
 
 @judged("AT-LD.9", "high-probability")
 def high_probability() -> Table:
-    """Of 80 events at d = 100 and 10⁶: A at most (log d)²/√d, that is 2.1208 and .19087, in 95 % of them, by
-    Wilson's interval."""
+    """Of 80 runs of two classes at d = 100 and 10⁶: A at most (log d)²/√d, that is 2.1208 and .19087, in both
+    classes of 95 % of them, by Wilson's interval. A bad run is bad in one of its classes."""
 
     def case(bad: int, verdict: str, value: float | None = None, how: str = "large") -> Case:
         rows = []
-        for i in range(80):
-            d = 10**2 if i % 2 else 10**6
-            wrong = {"large": 2.121 if i % 2 else 0.191, "NaN": NAN, "never": -1.0}[how]
-            a = wrong if i < bad else 2.120 if i % 2 else 0.190
-            there = not (i < bad and how == "never")
-            place = {"arm": "standard", "d": d, "seed": i // 4, "class": i // 2 % 2}
+        for i in range(160):
+            of_run, class_ = i // 2, i % 2
+            d = 10**2 if of_run % 2 else 10**6
+            wrong = {"large": 2.121 if of_run % 2 else 0.191, "NaN": NAN, "never": -1.0}[how]
+            spoiled = of_run < bad and class_ == of_run // 2 % 2
+            a = wrong if spoiled else 2.120 if of_run % 2 else 0.190
+            there = not (spoiled and how == "never")
+            place = {"arm": "standard", "d": d, "seed": of_run // 2, "class": class_}
             rows.append({**place, "event": 0, "happened": there, "A": a, "B": 9.0})
         others = [
             {**row, "event": 1, "happened": bad == 80, "A": 0.0 if bad == 80 else 9.0, "B": 0.0}
             for row in rows
         ]
         attacked = [{**row, "arm": "features-only", "event": 0} for row in others]
-        run = made("patch-scaling", {"events": rows + others + attacked}, seeds=list(range(20)))
+        run = made("patch-scaling", {"events": rows + others + attacked}, seeds=list(range(40)))
         return Case({"run": run}, verdict, value, 0.95)
 
     # At d = 1 the bound is 0, exactly.

@@ -82,8 +82,8 @@ def of(
 
 @cache
 def small(arm: str, column: str, points: int) -> Table:
-    """Error o(1): Wilson's interval of all seeds' points together against .05. With no error it ends at z²/(n
-    + z²), below .05 from n = 73 on."""
+    """Error o(1) against .05: every seed, and Wilson's interval of all seeds' points together. With no error
+    that ends at z²/(n + z²), below .05 from n = 73 on."""
 
     def settled(verdict: str, **sizes: int) -> Case:
         return Case({"run": trained(arm, column, [1.0, 1.0, 1.0], **sizes)}, verdict, 0.0, 0.05)
@@ -93,10 +93,14 @@ def small(arm: str, column: str, points: int) -> Table:
         holds=of(arm, column, (0, 1, 1), points, "HOLDS", 2 / (3 * points)),
         fails=of(arm, column, (30, 40, 30), points, "FAILS", 100 / (3 * points)),
         at_bound=of(arm, column, (points / 20,) * 3, points, "INCONCLUSIVE", 0.05),
-        bad_seed=of(arm, column, (0, 0, points), points, "FAILS", 1 / 3),
+        bad_seed=of(arm, column, (0, 0, points), points, "INCONCLUSIVE", 1 / 3),
         nan=of(arm, column, (0, NAN, 0), points, "INCONCLUSIVE"),
         more=(
             of(arm, column, (0, 0, 0), points, "INCONCLUSIVE", diverged=[1]),
+            # All points together would settle these: 8 of 300 (600) end below .05, 48 begin above it.
+            of(arm, column, (0, 0, 0.06 * points), points, "INCONCLUSIVE", 0.02),
+            of(arm, column, (0.05 * points, 0.2 * points, 0.2 * points), points, "INCONCLUSIVE", 0.15),
+            of(arm, column, (0.06 * points, 0.2 * points, 0.2 * points), points, "FAILS", 46 / 300),
             settled("HOLDS", test_size=25, evaluation__points=25 if attacked else 1),
             settled("INCONCLUSIVE", test_size=24, evaluation__points=900),
             settled("INCONCLUSIVE" if attacked else "HOLDS", test_size=900, evaluation__points=24),
@@ -118,7 +122,7 @@ def perfect(arm: str, column: str) -> Table:
         at_bound=case((1.0,), "HOLDS", 0.0),
         bad_seed=case((1.0, 1.0, 0.975), "FAILS", 0.025),
         nan=case((1.0, NAN, 1.0), "FAILS"),
-        more=(case((1.0, 1.0, NAN), "FAILS"), case((1.0, 1.0, 1.0), "FAILS", diverged=[0])),
+        more=(case((1.0, 1.0, NAN), "FAILS"), case((1.0, 1.0, 1.0), "INCONCLUSIVE", diverged=[0])),
     )
 
 
@@ -180,7 +184,7 @@ def bracket(threat: str, points: str) -> Table:
         holds=case(ones, ones, "HOLDS", 0.0),
         fails=case((0.7, 0.6, 0.5), (0.0, 0.0, 0.0), "FAILS", 0.4),
         at_bound=case(ones, ones, "HOLDS", 0.0) if train else case(tight, tight, "INCONCLUSIVE", 8 / 150),
-        bad_seed=case((1.0, 1.0, 0.0), (1.0, 1.0, 0.0), "FAILS", 1 / 3),
+        bad_seed=case((1.0, 1.0, 0.0), (1.0, 1.0, 0.0), "FAILS" if train else "INCONCLUSIVE", 1 / 3),
         nan=case((1.0, NAN, 1.0), (1.0, NAN, 1.0), "INCONCLUSIVE"),
         more=(
             case(ones, (1.0, 1.0, 0.0), "INCONCLUSIVE", 0.0),
@@ -209,7 +213,7 @@ def standard_training(name: str) -> Table:
         holds=case((99, 100, 100), "HOLDS", 299 / 300),
         fails=case((90, 80, 70), "FAILS", 0.8),
         at_bound=case((95, 95, 95), "INCONCLUSIVE", 0.95),
-        bad_seed=case((100, 100, 0), "FAILS", 2 / 3),
+        bad_seed=case((100, 100, 0), "INCONCLUSIVE", 2 / 3),
         nan=case((100, NAN, 100), "INCONCLUSIVE"),
         more=(
             case((100, 100, 100), "INCONCLUSIVE", diverged=[2]),

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import torch
 from image_runs import finished, folder_with
-from judging import made
+from judging import finding, made
 from torch import nn
 
 from experiments.test_columns import compare_with_declared
@@ -267,7 +267,7 @@ def test_small_rates_hold_and_unlearned_networks_are_out_of_scope():
     quiet = [[0.01, 0.01, 0.012], [0.02, 0.02, 0.021], NONE]
     assert reading("AT-T2", "mnist-adversarial-small").judge(table(quiet, quiet)).verdict == "HOLDS"
     for case in ({"clean": (0.3, 0.9)}, {"clean": (0.9, 0.3), "robust": 0.3}, {"robust": 0.2}):
-        found = reading("AT-T2", "mnist-standard").judge(table(quiet, quiet, **case))
+        found = finding("AT-T2", "mnist-standard", table(quiet, quiet, **case))
         assert found.verdict == "OUT_OF_SCOPE"
         assert found.evidence["would_be"] == "FAILS"
     assert (threshold(10), threshold(2)) == pytest.approx((0.4, 2 / 3))
@@ -306,7 +306,7 @@ def test_the_area_must_be_above_zero_for_every_interval(attack):
     judge = reading("FA-F3mc", f"mnist-{attack}").judge
     found = [judge(figure(gaps)).verdict.value for gaps in (UP, DOWN, FLAT, MIXED, CROSSED)]
     assert found == ["HOLDS", "FAILS", "FAILS", "INCONCLUSIVE", "HOLDS"]
-    assert judge(figure(UP, clean=0.6)).verdict == "OUT_OF_SCOPE"
+    assert finding("FA-F3mc", f"mnist-{attack}", figure(UP, clean=0.6)).verdict == "OUT_OF_SCOPE"
     assert judge(figure(UP, seeds=1)).verdict == "INCONCLUSIVE"
 
 

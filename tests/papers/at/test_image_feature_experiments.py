@@ -11,6 +11,7 @@ from judging import made
 
 from experiments.test_columns import compare_with_declared
 from featscope.claims.claim import Verdict
+from featscope.claims.scope import settled
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
 from featscope.experiments.image_network import ImageNetwork
@@ -102,8 +103,8 @@ def test_the_features_experiment_fills_the_table_from_shared_networks(tmp_path):
             assert own["error_mean"] == pytest.approx(rows[-1]["error_mean"], rel=1e-5)
             assert own["start"] == "noise"
     assert set(figures(done)) == {"features", "table", "reconstructions"}
-    for reading in CLAIMS[0].readings + CLAIMS[1].readings:
-        finding = reading.judge({"run": done, "tested": done})
+    for claim, reading in [(c, r) for c in CLAIMS[:2] for r in c.readings]:
+        finding = settled(claim, reading, {"run": done, "tested": done})
         assert finding.verdict is Verdict.OUT_OF_SCOPE
         assert any("clean_test" in text for text in finding.evidence["unmet"])
 
@@ -213,7 +214,7 @@ def _cells(
 
 def _verdicts(run: Run) -> dict[str, Verdict]:
     return {
-        f"{c.id} {r.name}": r.judge({"run": run, "tested": run}).verdict
+        f"{c.id} {r.name}": settled(c, r, {"run": run, "tested": run}).verdict
         for c in CLAIMS
         for r in c.readings
         if r.needs["run"] == images.IMAGE_FEATURES
@@ -241,7 +242,7 @@ def test_a_wide_spread_of_differences_is_inconclusive():
 def test_networks_or_sets_that_fall_short_are_out_of_scope_with_the_number(short):
     run_ = fake_run(_cells(0.8811, 0.4461, 0.3949, 0.6919), **short)
     assert set(_verdicts(run_).values()) == {Verdict.OUT_OF_SCOPE}
-    unmet = CLAIMS[0].readings[0].judge({"run": run_, "tested": run_}).evidence["unmet"]
+    unmet = settled(CLAIMS[0], CLAIMS[0].readings[0], {"run": run_, "tested": run_}).unmet
     assert any(f"{next(iter(short.values())):.3f}" in text for text in unmet)
 
 

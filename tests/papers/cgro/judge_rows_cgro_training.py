@@ -526,12 +526,13 @@ def last(value: float, before: float = 0.1) -> list[float]:
 
 
 def clean_cases() -> tuple[Case, ...]:
-    """What every reading of the theorem asks first: a clean test error of at most .05, pooled over 1500
-    points."""
+    """What every reading of the theorem asks first: a clean test error of at most .05 over 1500 points, in
+    every seed."""
     return (
         Case(stages({"clean_test": last(0.9)}), "FAILS", 0.1, 0.05),
         Case(stages({"clean_test": last(0.95)}), "INCONCLUSIVE", 0.05, 0.05),
-        Case(stages({"clean_test": by_seed(last(1.0), last(0.7), last(1.0))}), "FAILS", 0.1, 0.05),
+        Case(stages({"clean_test": by_seed(last(1.0), last(0.7), last(1.0))}), "INCONCLUSIVE", 0.1, 0.05),
+        Case(stages({"clean_test": by_seed(last(1.0), last(0.94), last(1.0))}), "INCONCLUSIVE", 0.02, 0.05),
         Case(stages({"clean_test": by_seed(last(1.0), last(NAN), last(1.0))}), "INCONCLUSIVE"),
     )
 
@@ -553,7 +554,9 @@ def _gta() -> Table:
         holds=Case(stages(robustness={("test", "ball", 1.0): 1.0}), "HOLDS", 0.0, 0.05),
         fails=Case(stages({"gta_test": last(0.8)}), "FAILS", 0.2, 0.45),
         at_bound=Case(stages({"gta_test": last(0.55)}), "INCONCLUSIVE", 0.45, 0.45),
-        bad_seed=Case(stages({"gta_test": by_seed(last(0.5), last(1.0), last(0.5))}), "FAILS", 1 / 3, 0.45),
+        bad_seed=Case(
+            stages({"gta_test": by_seed(last(0.5), last(1.0), last(0.5))}), "INCONCLUSIVE", 1 / 3, 0.45
+        ),
         nan=Case(stages({"gta_test": by_seed(last(0.5), last(NAN), last(0.5))}), "INCONCLUSIVE"),
         more=(*clean_cases(), *train_cases()),
     )
@@ -568,7 +571,7 @@ def _over_test(reading: str, share: float | None) -> dict[str, Any]:
     return {
         "fails": Case(test((0.8, 0.0)), "FAILS", 0.2, 0.45),
         "at_bound": Case(test((0.55, 0.0)), "INCONCLUSIVE", 0.45, 0.45),
-        "bad_seed": Case(test(by_seed((0.5, 0.0), (1.0, 0.0), (0.5, 0.0))), "FAILS", 1 / 3, 0.45),
+        "bad_seed": Case(test(by_seed((0.5, 0.0), (1.0, 0.0), (0.5, 0.0))), "INCONCLUSIVE", 1 / 3, 0.45),
         "nan": Case(test(by_seed((0.5, 0.0), (NAN, 0.0), (0.5, 0.0))), "INCONCLUSIVE"),
     }
 
@@ -683,10 +686,10 @@ def _samples(reading: str) -> Table:
     enough = 200.0
     beyond = "OUT_OF_SCOPE" if few else "HOLDS"
     return Table(
-        holds=Case(samples(0.5, 0.4, 0.6, critical=enough), "HOLDS", 0.5, 0.45),
+        holds=Case(samples(0.5, 0.45, 0.55, critical=enough), "HOLDS", 0.5, 0.45),
         fails=Case(samples(1.0, 0.9, 0.8, critical=enough, before=0.5), "FAILS", 0.1, 0.45),
         at_bound=Case(samples(0.55, 0.55, 0.55, critical=1e4), "INCONCLUSIVE", 0.45, 0.45),
-        bad_seed=Case(samples(0.5, 1.0, 0.5, critical=enough), "FAILS", 1 / 3),
+        bad_seed=Case(samples(0.5, 1.0, 0.5, critical=enough), "INCONCLUSIVE", 1 / 3),
         nan=Case(samples(0.5, 0.5, NAN, critical=enough), "INCONCLUSIVE"),
         more=(
             Case(samples(0.5, 0.5, 0.5, critical=199.9), beyond, 0.5, 0.45, "HOLDS" if few else None),

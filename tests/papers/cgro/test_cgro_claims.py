@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_rows_cgro_training import samples
+from judging import finding
 
+from featscope.certificates.cgro import ball_failures, robust_memory
 from featscope.claims.claim import Verdict
 from featscope.claims.judging import (
     at_most,
@@ -32,7 +34,6 @@ from featscope.experiments.spec import request
 from featscope.papers.cgro import claims_built as cgro_built
 from featscope.papers.cgro import claims_stages
 from featscope.papers.cgro import claims_training as cgro
-from featscope.papers.cgro.certificates import ball_failures, robust_memory
 from featscope.papers.cgro.signal_lemmas import decay_share, doublings, growth_time, summed_time
 from featscope.papers.cgro.signal_stages import SignalStages, plateau
 from featscope.papers.ep import claims_built as ep
@@ -181,9 +182,9 @@ def test_the_plateau_solves_its_equation() -> None:
 def test_beyond_the_critical_size_the_literal_reading_fails_and_the_other_is_out_of_scope() -> None:
     beyond, within = samples(1.0, 1.0, 1.0, critical=17.0), samples(0.5, 0.5, 0.5, critical=1e4)
     assert cgro.any_samples(beyond).verdict is Verdict.FAILS
-    scope = cgro.few_samples(beyond)
+    scope = finding("CG-T4.1", "N≪N*", beyond)
     assert scope.verdict is Verdict.OUT_OF_SCOPE
-    assert "N*=17" in scope.evidence["unmet"][0]
+    assert "N*=17" in scope.unmet[0]
     assert cgro.few_samples(within).verdict is Verdict.HOLDS
 
 

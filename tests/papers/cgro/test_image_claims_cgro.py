@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from judging import finding as judged
 
 from featscope.claims.claim import Verdict
 from featscope.claims.judging import above, below
@@ -34,7 +35,7 @@ def finished(tmp_path, name, parts, **changes):
 
 
 def verdict(reading, run):
-    finding = READINGS[reading].judge({"run": run})
+    finding = judged(*reading.split(" ", 1), {"run": run})
     json.dumps([finding.value, finding.bound, finding.evidence], allow_nan=False)
     return finding.verdict
 
@@ -117,7 +118,7 @@ OF_TRAINED = [name for name in FAILING if not name.startswith("CG-E")]
 
 @pytest.mark.parametrize("reading", OF_TRAINED)
 def test_a_network_that_does_not_withstand_its_own_training_attack_is_out_of_scope(reading, tmp_path):
-    finding = READINGS[reading].judge({"run": landscape_run(tmp_path, robust_train=lambda s, t: 0.25)})
+    finding = judged(*reading.split(" ", 1), {"run": landscape_run(tmp_path, robust_train=lambda s, t: 0.25)})
     assert finding.verdict is Verdict.OUT_OF_SCOPE
     assert finding.evidence["would_be"] == "HOLDS"
     assert "0.300" in finding.evidence["unmet"][0]

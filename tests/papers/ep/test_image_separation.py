@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from image_runs import finished
 
 from experiments.test_columns import compare_with_declared
+from featscope.certificates.ep import pair_separation
 from featscope.claims import ledger
 from featscope.claims.claim import Verdict
 from featscope.claims.registry import claims
+from featscope.claims.scope import settled
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
 from featscope.experiments.registry import experiment
@@ -19,7 +21,6 @@ from featscope.experiments.spec import resolve
 from featscope.images import datasets
 from featscope.images import separation as search
 from featscope.images.catalogue import CIFAR10, DATASETS, MNIST
-from featscope.papers.ep.certificates import pair_separation
 from featscope.report.figures import figures
 
 
@@ -141,7 +142,7 @@ def test_the_experiment_finds_what_all_pairs_say_and_the_claims_judge_it(small_d
         assert bounds == sorted(bounds, reverse=True)
     assert {line["dataset"] for line in whole.summary["not_measured"]} == {"svhn", "resimagenet"}
     claim = claims()["EP-sep"]
-    verdicts = {reading.name: reading.judge({"run": whole}).verdict for reading in claim.readings}
+    verdicts = {r.name: settled(claim, r, {"run": whole}).verdict for r in claim.readings}
     # Noise images differ by almost 1 somewhere: separated, but not the talk's numbers.
     assert verdicts["mnist-separated"] == Verdict.HOLDS
     assert verdicts["mnist-table"] == Verdict.FAILS
@@ -149,7 +150,7 @@ def test_the_experiment_finds_what_all_pairs_say_and_the_claims_judge_it(small_d
     part = finished(
         plan, resolve(plan, "cpu", {"queries": 5, "matched": 12, "train": 20}), Store(tmp_path / "runs")
     )
-    assert {reading.judge({"run": part}).verdict for reading in claim.readings} == {Verdict.OUT_OF_SCOPE}
+    assert {settled(claim, r, {"run": part}).verdict for r in claim.readings} == {Verdict.OUT_OF_SCOPE}
 
 
 def test_a_pair_of_one_label_certifies_nothing():

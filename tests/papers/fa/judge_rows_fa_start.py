@@ -121,7 +121,14 @@ def _norms() -> Entry:
         ),
         _case(start({"A.10 b": range(1)} | spoil, training__m=2, law__d=10**9), "HOLDS", 0.01, 0.25),
     )
-    return Table(table.holds, table.fails, table.at_bound, table.bad_seed, table.nan, (*table.more, *more))
+    # Gaussian draws have no hypotheses: Assumption 4.3 may be missed.
+    anywhere = (
+        _case(start(spoil, unmet=UNMET), "HOLDS", 0.0, 0.05),
+        _case(start({"A.10 w": range(20)} | spoil, unmet=UNMET), "FAILS", 0.2, 0.05),
+    )
+    inside = tuple(case for case in table.more if case.verdict != "OUT_OF_SCOPE")
+    cases = (*inside, *more, *anywhere)
+    return Table(table.holds, table.fails, table.at_bound, table.bad_seed, table.nan, cases)
 
 
 @judged("FA-PA.12", "paper", "assumption-literal", "assumption-lemma")
@@ -155,7 +162,7 @@ def _activated() -> Entry:
             _case(start({"A.12": range(50)} | spoil, **huge), "VACUOUS", 0.5, 10**-0.1, "HOLDS"),
             _case(start({"A.12": [3]} | spoil, draws=10, **huge), "VACUOUS", 0.1, 10**-0.1, "HOLDS"),
             _case(start({"A.12": range(100)} | spoil, value=NAN, **huge), "VACUOUS", 1.0, 10**-0.1, "FAILS"),
-            _case(start(spoil, unmet=UNMET, training__m=2), "VACUOUS", 0.0, small["bound"], "OUT_OF_SCOPE"),
+            _case(start(spoil, unmet=UNMET, training__m=2), "OUT_OF_SCOPE", 0.0, small["bound"], "VACUOUS"),
         ),
     )
 

@@ -9,10 +9,11 @@ import image_files
 import pytest
 import torch
 from image_runs import finished
-from judging import made
+from judging import finding, made
 
 from experiments.test_columns import compare_with_declared
 from featscope.claims.claim import Verdict
+from featscope.claims.scope import settled
 from featscope.core.errors import BadInput
 from featscope.core.progress import Silent
 from featscope.core.store import Store
@@ -229,7 +230,7 @@ def test_an_interrupted_run_gives_the_same_rows_and_the_figures_are_drawn(tmp_pa
     assert again.summary == whole.summary
     assert [name for name, t in whole.tensors.items() if not torch.equal(t, again.tensors[name])] == []
     assert set(figures(whole)) == {"fig2cd", "fig2cd-long", "fig10", "along", "radii"}
-    entries = {r.name: r.judge({"run": whole}) for claim in claims.CLAIMS for r in claim.readings}
+    entries = {r.name: settled(c, r, {"run": whole}) for c in claims.CLAIMS for r in c.readings}
     assert {f.verdict for f in entries.values()} == {Verdict.OUT_OF_SCOPE}
     assert "side 32" in entries["higher"].evidence["unmet"][0]
 
@@ -289,8 +290,7 @@ def fake_run(encoder: str = "efficientnet-lite0", side: int = 224, **numbers: li
 
 
 def verdict(claim: str, name: str, **changes: Any) -> Verdict:
-    found = next(c for c in claims.CLAIMS if c.id == claim)
-    return next(r for r in found.readings if r.name == name).judge({"run": fake_run(**changes)}).verdict
+    return finding(claim, name, {"run": fake_run(**changes)}).verdict
 
 
 def test_ratios_are_held_to_three_in_every_seed():

@@ -14,6 +14,7 @@ from featscope.papers.at import (
     figures_images,
     figures_patch,
     figures_training,
+    glossary,
     image_feature_attacks,
     image_features,
     image_inversion,
@@ -49,3 +50,4 @@ FIGURES = {
     **figures_images.FIGURES,
     **figures_image_attacks.FIGURES,
 }
+GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY

@@ -4,26 +4,42 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import polars as pl
 
+from featscope.certificates.at import fooled, matching_bound
 from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict
-from featscope.claims.judging import at_least, at_most, largest, numbers, smallest
+from featscope.claims.judging import (
+    at_least,
+    at_most,
+    error_over_seeds,
+    exactly,
+    largest,
+    numbers,
+    reaches,
+    scoped,
+    smallest,
+)
 from featscope.core.rules import SMALL
-from featscope.core.stats import NOTHING, Interval, wilson
+from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
-from featscope.papers.at.certificates import fooled, matching_bound
 from featscope.papers.at.fig3_columns import MATCHING, Matching
 from featscope.papers.at.patch_fig3 import PatchFig3
 from featscope.papers.at.patch_minima import ALONG_GAMMA, ALONG_NOISE, Minima, PatchMinima
-from featscope.papers.at.runs import ASSUMPTION, FIG3, MINIMA
+from featscope.papers.at.runs import (
+    FIG3,
+    MINIMA,
+    NOISE_SIZE,
+    RADIUS_REACHES,
+    RADIUS_SIZE,
+    ROOM,
+    STRONGER_THAN_RADIUS,
+)
 
 
 def _condition(name: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         found = next(condition for condition in runs["run"].conditions if condition.name == name)
-        verdict = Verdict.HOLDS if found.met else Verdict.FAILS
-        return Finding(verdict, found.value, found.bound, {"text": found.text})
+        return reaches(found.value, found.bound, text=found.text)
 
     return judge
 
@@ -43,15 +59,14 @@ def _any_classifier(runs: Runs) -> Finding:
         return Finding(
             Verdict.INCONCLUSIVE, None, 1 - SMALL, {**evidence, "note": "the certificate does not verify"}
         )
-    verdict = Verdict.HOLDS if bound >= 1 - SMALL else Verdict.FAILS
-    return Finding(verdict, bound, 1 - SMALL, evidence)
+    return reaches(bound, 1 - SMALL, **evidence)
 
 
 def _choices(runs: Runs) -> Finding:
     found = runs["run"].conditions
     missed = sum(not condition.met for condition in found)
     shown = [condition.as_json() for condition in found]
-    return Finding(Verdict.FAILS if missed else Verdict.HOLDS, float(missed), 0.0, {"conditions": shown})
+    return exactly(float(missed), 0.0, conditions=shown)
 
 
 def _of(run: Run, part: str, feature: str) -> pl.DataFrame:
@@ -79,9 +94,8 @@ def _risk(feature: str) -> Judge:
 
 
 def _error(rows: pl.DataFrame, column: str) -> Interval:
-    """The error of all rows' points together; unknown if one row has no accuracy."""
-    right, points = numbers(rows[column]) * numbers(rows[Minima.points]), int(rows[Minima.points].sum())
-    return NOTHING if np.isnan(right).any() else wilson(points - round(float(right.sum())), points)
+    """The error over the rows' seeds; unknown if one row has no accuracy."""
+    return error_over_seeds(rows[column].to_list(), rows[Minima.points].to_list())
 
 
 def _error_to_one(column: str) -> Judge:
@@ -89,7 +103,7 @@ def _error_to_one(column: str) -> Judge:
         run, spec = runs["run"], PatchMinima.of(runs["run"])
         if column == Minima.explicit and spec.eps < spec.law.beta_supremum:
             note = "ε < β: the proof's Δ is not in the ball"
-            return Finding(Verdict.OUT_OF_SCOPE, None, 1 - SMALL, {"unmet": [note]})
+            return scoped([note], Finding(Verdict.INCONCLUSIVE, None, 1 - SMALL, {"note": note}))
         rows = _of(run, ALONG_GAMMA, "non-robust")
         return at_least(
             _error(_at_largest_gamma(rows), column), 1 - SMALL, curve=_curve(rows, Minima.gamma, column)
@@ -189,9 +203,16 @@ CLAIMS = (
         paper="at",
         reference="AT Proposition 3.1",
         statement="The network w_i = γ v_i has vanishing risk but adversarial error 1 − o(1) as γ grows.",
-        hypotheses=ASSUMPTION,
+        hypotheses=("the choices of B.3: d ≫ 2k, σ_n = 1/√d, ε > β",),
+        assumes=(ROOM, NOISE_SIZE, RADIUS_REACHES, RADIUS_SIZE),
         readings=(
-            Reading("risk", "cross-entropy at the largest γ", {"run": MINIMA}, _risk("non-robust")),
+            Reading(
+                "risk",
+                "cross-entropy at the largest γ",
+                {"run": MINIMA},
+                _risk("non-robust"),
+                assumes=(ROOM, NOISE_SIZE),
+            ),
             Reading(
                 "model-free",
                 "error under the proof's own Δ at the largest γ",
@@ -211,9 +232,16 @@ CLAIMS = (
         paper="at",
         reference="AT Proposition 3.2",
         statement="The network w_i = γ u_i has vanishing risk and adversarial error o(1) as γ grows.",
-        hypotheses=ASSUMPTION,
+        hypotheses=("the choices of B.3: d ≫ 2k, σ_n = 1/√d; for the attacked network α ≫ ε",),
+        assumes=(ROOM, NOISE_SIZE, RADIUS_SIZE, STRONGER_THAN_RADIUS),
         readings=(
-            Reading("risk", "cross-entropy at the largest γ", {"run": MINIMA}, _risk("robust")),
+            Reading(
+                "risk",
+                "cross-entropy at the largest γ",
+                {"run": MINIMA},
+                _risk("robust"),
+                assumes=(ROOM, NOISE_SIZE),
+            ),
             Reading(
                 "own-logit",
                 "the attack only lowers F_y; exact error at the largest γ, Figure 3's law",

@@ -16,7 +16,7 @@ from featscope.claims.judging import (
     exponent_at_most,
     largest,
     numbers,
-    out_of_scope,
+    scoped,
     smallest,
     soft,
 )
@@ -27,7 +27,16 @@ from featscope.papers.at.fig3_columns import DYNAMICS, Dynamics
 from featscope.papers.at.final_values import final_values
 from featscope.papers.at.patch_fig3 import PatchFig3
 from featscope.papers.at.patch_noise import NOISY_DESCENT, SPANS, NoisyDescent, PatchNoise, Spans
-from featscope.papers.at.runs import COORDINATE, FIG3, NOISE
+from featscope.papers.at.runs import (
+    ATTACKED_GROWTH,
+    COORDINATE,
+    FIG3,
+    NOISE,
+    NOISE_SIZE,
+    NOISY_GROWTH,
+    RADIUS_SIZE,
+    ROOM,
+)
 
 #: what `soft` does, in words
 TILDE = "Õ(f) is read as at most f · log d"
@@ -98,7 +107,7 @@ def _noise_in_d(runs: Runs) -> Finding:
     finding = exponent_at_most(list(by_d), medians, -0.5, median=plain(medians))
     n = PatchNoise.of(run).train_size
     why = f"N = poly(d): N is {n} at every d, and a point's own noise is learned in proportion to 1/N"
-    return out_of_scope([why], finding)
+    return scoped([why], finding)
 
 
 def _noise_update(runs: Runs) -> Finding:
@@ -166,8 +175,10 @@ def _winner(runs: Runs) -> Finding:
 SETTING = ("Figure 3's law and training",)
 
 
-def _claim(name: str, reference: str, statement: str, *readings: Reading) -> Claim:
-    return Claim(f"AT-{name}", "at", f"AT {reference}", statement, SETTING, readings)
+def _claim(
+    name: str, reference: str, statement: str, *readings: Reading, assumes: tuple[str, ...] = NOISY_GROWTH
+) -> Claim:
+    return Claim(f"AT-{name}", "at", f"AT {reference}", statement, SETTING, readings, assumes)
 
 
 CLAIMS = (
@@ -179,6 +190,7 @@ CLAIMS = (
         Reading(
             "large-d", "what lies outside the span, d up to 10⁹ by compact copies", {"run": NOISE}, _in_span
         ),
+        assumes=(),
     ),
     _claim(
         "LE.3",
@@ -202,6 +214,7 @@ CLAIMS = (
         "Lemma E.4",
         "A step changes ⟨w, ξ_p⟩ by the patch's own term up to η·Õ(1/√d).",
         Reading("figure-3", "largest remainder per unit of η", {"run": FIG3}, _noise_update),
+        assumes=(ROOM, NOISE_SIZE),
     ),
     _claim(
         "LE.5",
@@ -227,6 +240,7 @@ CLAIMS = (
         "Lemma E.9",
         "Under adversarial training weights are w(0) plus features plus training noise.",
         Reading("figure-3", "whether the statement excludes anything", {"run": FIG3}, _decomposition),
+        assumes=(),
     ),
     _claim(
         "LE.10",
@@ -244,5 +258,6 @@ CLAIMS = (
             {"run": COORDINATE},
             _noise_small("adversarial"),
         ),
+        assumes=(*ATTACKED_GROWTH, NOISE_SIZE, RADIUS_SIZE),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from featscope.claims.claim import Claim, Finding, Judge, Reading, Runs, Verdict, plain
-from featscope.claims.judging import at_least, at_most, exactly, exponent_at_most, fitted, numbers
+from featscope.claims.judging import at_least, at_most, exactly, explained, exponent_at_most, fitted, numbers
 from featscope.core.rules import BEND, CONSTANT, POLYLOG, SAME, SMALL, USUAL
 from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
@@ -27,7 +28,7 @@ from featscope.papers.at.patch_scaling import (
     Power,
     StandardEvent,
 )
-from featscope.papers.at.runs import SCALING
+from featscope.papers.at.runs import ATTACKED_GROWTH, GROWTH, SCALING
 
 FLOW = ("noiseless population data", "η = 1/poly(d), entered as the small-step limit", "σ0 = 1/√d, η̃ = d^c0")
 CLIP_TEXTS = {
@@ -68,9 +69,9 @@ def _missing(run: Run, arm: str, share: float) -> Finding:
     evidence = {"share": share, "largest_A_at_the_end": reached, "share_that_reached_the_horizon": arrived}
     if arrived < 1 - SMALL:
         note = "the event does not happen, but the steps ran out before the horizon"
-        return Finding(Verdict.INCONCLUSIVE, share, USUAL, {**evidence, "note": note})
+        return Finding(Verdict.INCONCLUSIVE, share, USUAL, {**evidence, "note": note}, "at least")
     note = "the event does not happen in polynomial time: the dynamics comes to rest before it"
-    return Finding(Verdict.FAILS, share, USUAL, {**evidence, "note": note})
+    return Finding(Verdict.FAILS, share, USUAL, {**evidence, "note": note}, "at least")
 
 
 def _loser(arm: str, event: IntEnum, column: str, predicted: float | None = None) -> Judge:
@@ -91,13 +92,18 @@ def _loser(arm: str, event: IntEnum, column: str, predicted: float | None = None
 
 
 def _with_high_probability(arm: str, event: IntEnum) -> Judge:
-    """Share of runs and classes in which the event happens and A is then at most (log d)²/√d."""
+    """Share of runs in which the event happens in every class and A is then at most (log d)²/√d.
+
+    Classes of one run share its start: the runs, a dimension and a seed each, are what was drawn.
+    """
 
     def judge(runs: Runs) -> Finding:
         rows, d = runs["run"].part(EVENTS, arm=arm, event=int(event)), pl.col(Events.d)
         bound = (d.log() ** POLYLOG) / d.sqrt()
-        good = rows.filter(pl.col(Events.happened) & (pl.col(Events.A) <= bound)).height
-        return at_least(wilson(good, rows.height), 1 - SMALL, rule="happened, and A ≤ (log d)²/√d")
+        good = (pl.col(Events.happened) & (pl.col(Events.A) <= bound)).fill_null(False)
+        runs_ = rows.group_by(Events.d, Events.seed).agg(good.all().alias("good"))
+        rule = "happened in every class, and A ≤ (log d)²/√d"
+        return at_least(wilson(int(runs_["good"].sum()), runs_.height), 1 - SMALL, rule=rule)
 
     return judge
 
@@ -113,7 +119,7 @@ def _late(arm: str, event: IntEnum, column: str, power: float | None) -> Judge:
         _, share = _events(run, arm, event)
         if share < USUAL:
             note = "F_y reaches log d in too few runs to speak of what follows"
-            return Finding(Verdict.VACUOUS, share, USUAL, {"note": note})
+            return Finding(Verdict.VACUOUS, share, USUAL, {"note": note}, "at least")
         last, arrived = _last(run, arm)
         top = numbers(last[column]).max(-1)
         late = pl.Series("late", top / np.log(numbers(last[Curves.d])) if column == Curves.F else top)
@@ -128,10 +134,8 @@ def _late(arm: str, event: IntEnum, column: str, power: float | None) -> Judge:
 
 
 def _too_early(found: Finding) -> Finding:
-    evidence = {**found.evidence, "note": "the steps ran out before the horizon in too many runs"}
-    return Finding(
-        Verdict.INCONCLUSIVE, found.value, found.bound, {**evidence, "would_be": found.verdict.value}
-    )
+    note = "the steps ran out before the horizon in too many runs"
+    return replace(explained(found, note=note, would_be=found.verdict.value), verdict=Verdict.INCONCLUSIVE)
 
 
 def _initial_in_d(runs: Runs) -> Finding:
@@ -185,6 +189,7 @@ CLAIMS = (
         reference="AT Lemma D.3",
         statement="At initialisation max_r⟨w_ir, f⟩ = Θ(log m / √d).",
         hypotheses=("w(0) ~ N(0, I/d)",),
+        assumes=(),
         readings=(
             Reading("in-d", "exponent in d against −1/2", {"run": SCALING}, _initial_in_d),
             Reading(
@@ -202,6 +207,7 @@ CLAIMS = (
         statement="In the tensor power method the sequence that starts behind is still within polylog of its "
         "start when the other reaches a constant.",
         hypotheses=("q ≥ 3", "x0 ≥ y0 S^{1/(q−2)} (1 + 1/polylog)"),
+        assumes=(),
         readings=(
             Reading(
                 "grid",
@@ -217,6 +223,7 @@ CLAIMS = (
         reference="AT Lemma D.9",
         statement="When max B reaches ϱ/β under standard training, max A is still O(polylog(d)/√d).",
         hypotheses=FLOW,
+        assumes=GROWTH,
         readings=(
             Reading(
                 "median",
@@ -238,6 +245,7 @@ CLAIMS = (
         reference="AT Lemma D.10",
         statement="When F_y reaches log d under standard training, max A is still O(polylog(d)/√d).",
         hypotheses=FLOW,
+        assumes=GROWTH,
         readings=(
             Reading(
                 "median",
@@ -253,6 +261,7 @@ CLAIMS = (
         reference="AT Lemma D.11",
         statement="For polynomial time after that F_y stays O(log d).",
         hypotheses=FLOW,
+        assumes=GROWTH,
         readings=(
             Reading(
                 "until-d²",
@@ -268,6 +277,7 @@ CLAIMS = (
         reference="AT Lemma D.23 (with η̃⁻¹ for the printed η⁻¹)",
         statement="When Σ B^q reaches Θ(1/η̃) under adversarial training, max A is still O(polylog(d)/√d).",
         hypotheses=FLOW,
+        assumes=ATTACKED_GROWTH,
         readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.ATTACK_CANCELS, Events.A, -0.5)),
     ),
     Claim(
@@ -277,6 +287,7 @@ CLAIMS = (
         statement="max A reaches ϱ/α in polynomial time under adversarial training, and max B is then "
         "O(d^−c0).",
         hypotheses=FLOW,
+        assumes=ATTACKED_GROWTH,
         readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.ROBUST_ARRIVES, Events.B)),
     ),
     Claim(
@@ -286,6 +297,7 @@ CLAIMS = (
         statement="F_y(X̃) reaches log d in polynomial time under adversarial training, and max B is then "
         "O(polylog(d) d^−c0).",
         hypotheses=FLOW,
+        assumes=ATTACKED_GROWTH,
         readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.OUTPUT_GROWS, Events.B)),
     ),
     Claim(
@@ -294,6 +306,7 @@ CLAIMS = (
         reference="AT Lemma D.26",
         statement="For polynomial time after that F_y(X̃) stays O(log d) and max B stays O(polylog(d) d^−c0).",
         hypotheses=FLOW,
+        assumes=ATTACKED_GROWTH,
         readings=(
             *_by_clip(lambda clip: _late(clip, AttackedEvent.OUTPUT_GROWS, Curves.F, 0.0)),
             *_by_clip(lambda clip: _late(clip, AttackedEvent.OUTPUT_GROWS, Curves.v, None), " (max B)"),

@@ -6,18 +6,27 @@ from operator import itemgetter
 
 import numpy as np
 
+from featscope.certificates.at import fooled
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
-from featscope.claims.judging import at_least, at_most, exactly, largest, pooled_error, smallest
+from featscope.claims.judging import at_least, at_most, error_over_seeds, exactly, largest, smallest
 from featscope.core.rules import MUCH, SMALL
 from featscope.core.stats import Interval, wilson
 from featscope.core.stored import labelled
 from featscope.experiments.run import Run
-from featscope.papers.at.certificates import fooled
 from featscope.papers.at.fig3_columns import ATTACKED_COLUMNS, DYNAMICS, RADII, Dynamics, Radii
 from featscope.papers.at.fig3_summary import phase_switch
 from featscope.papers.at.final_values import final_values
 from featscope.papers.at.patch_fig3 import PatchFig3
-from featscope.papers.at.runs import ASSUMPTION, COORDINATE, FIG3, LITERAL, MASKED, PGD_TRAINING
+from featscope.papers.at.runs import (
+    ADVERSARIAL,
+    ASSUMPTION,
+    COORDINATE,
+    FIG3,
+    LITERAL,
+    MASKED,
+    PGD_TRAINING,
+    STANDARD,
+)
 
 
 def _points(run: Run, column: str) -> int:
@@ -27,11 +36,11 @@ def _points(run: Run, column: str) -> int:
 
 
 def _final_error(run: Run, arm: str, column: str) -> Interval:
-    return pooled_error(final_values(run, arm, column).tolist(), _points(run, column))
+    return error_over_seeds(final_values(run, arm, column).tolist(), _points(run, column))
 
 
 def _small(arm: str, column: str) -> Judge:
-    """The final error, pooled over seeds, is at most SMALL."""
+    """The final error over seeds is at most SMALL."""
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
@@ -43,7 +52,7 @@ def _small(arm: str, column: str) -> Judge:
 
 
 def _large(arm: str, column: str) -> Judge:
-    """The final error, pooled over seeds, is at least 1 − SMALL."""
+    """The final error over seeds is at least 1 − SMALL."""
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
@@ -65,8 +74,7 @@ def _perfect(arm: str, column: str) -> Judge:
 
 
 def _bracketed(threat: str, points: str = "test") -> Judge:
-    """The error over a threat: at least what attacks found, at most what is not certified; both pooled over
-    seeds.
+    """The error over a threat: at least what attacks found, at most what is not certified; both over seeds.
 
     On test points the statement is o(1); on training points it is that none is wrong.
     """
@@ -78,8 +86,8 @@ def _bracketed(threat: str, points: str = "test") -> Judge:
         chosen, place = (threat, points, spec.eps), itemgetter(Radii.threat, Radii.points, Radii.eps)
         rows = [row for row in everything if place(row) == chosen]
         count = min(spec.evaluation.curve_points, spec.train_size if points == "train" else spec.test_size)
-        found = pooled_error([row[Radii.upper] for row in rows], count)
-        possible = pooled_error([row[Radii.lower] for row in rows], count)
+        found = error_over_seeds([row[Radii.upper] for row in rows], count)
+        possible = error_over_seeds([row[Radii.lower] for row in rows], count)
         shown = (Radii.upper, Radii.lower, Radii.cross_entropy_alone)
         extra = {str(key): [row[key] for row in rows] for key in shown}
         if points == "train":
@@ -181,6 +189,7 @@ CLAIMS = (
         statement="Standard training fits perfectly, learns the non-robust features, generalises, and fails "
         "under a perturbation that looks at no model.",
         hypotheses=ASSUMPTION,
+        assumes=STANDARD,
         readings=(
             Reading(
                 "perfect-fit",
@@ -210,6 +219,7 @@ CLAIMS = (
         statement="Adversarial training fits robustly, learns the robust features, and is robust on fresh "
         "data.",
         hypotheses=ASSUMPTION,
+        assumes=ADVERSARIAL,
         readings=(
             *_adversarial("", FIG3, "η = 1, patch clip"),
             *_adversarial("literal", LITERAL, "η = 0.1, T = 1000, patch clip"),

@@ -36,3 +36,20 @@ RECURSION = Need("patch-recursion")
 NOISE = Need("patch-noise")
 
 ASSUMPTION = ("Assumption 2.3 and the choices of B.3",)
+
+#: the conditions of `PatchLaw.check` by name, as the proofs use them. What a proof does not use is not
+#: assumed: identities of the recursions hold for any law, and no lemma needs `halfway`.
+STRONG, DENSE = "A2.3 strong", "A2.3 dense"
+ROOM, NOISE_SIZE = "B.3 room", "B.3 noise"
+STRONGER_THAN_RADIUS, RADIUS_REACHES, RADIUS_SIZE = "B.3 α ≫ ε", "B.3 ε > β", "§2.5 ε = Θ(σ_n√d)"
+SEPARATED = "2ε-separation"
+#: Theorem 4.3 and what it stands on
+STANDARD = (STRONG, DENSE, ROOM, NOISE_SIZE, STRONGER_THAN_RADIUS, RADIUS_REACHES, RADIUS_SIZE)
+#: Theorem 4.4 speaks of robust classification, which needs classes apart
+ADVERSARIAL = (*STANDARD, SEPARATED)
+#: the noiseless lemmas on who grows first (D.9 to D.11) …
+GROWTH = (DENSE, ROOM)
+#: … and with the attack (D.23 to D.26), which must outweigh β and not α
+ATTACKED_GROWTH = (*GROWTH, STRONGER_THAN_RADIUS, RADIUS_REACHES)
+#: appendix E's lemmas on the noise: they follow the same growth with noise of the assumed size
+NOISY_GROWTH = (*GROWTH, NOISE_SIZE)

@@ -13,6 +13,7 @@ from featscope.papers.cgro import (
     figures_built,
     figures_images,
     figures_signal,
+    glossary,
     image_landscape,
     image_overfitting,
     signal_lemmas,
@@ -36,3 +37,4 @@ CLAIMS = (
     *claims_landscape.CLAIMS,
 )
 FIGURES = {**figures_signal.FIGURES, **figures_built.FIGURES, **figures_images.FIGURES}
+GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY

@@ -6,14 +6,14 @@ import math
 
 import torch
 
+from featscope.certificates.cgro import MemoryCheck, robust_memory
 from featscope.claims.built import formula_met, linear_growth, robust_by_certificate
-from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, plain
+from featscope.claims.claim import Claim, Finding, Kind, Need, Reading, Runs, plain
 from featscope.claims.judging import every, exactly, number, reaches, smallest
 from featscope.claims.packing import exponential, law_holds, rate
 from featscope.experiments.run import Run
 from featscope.nets.built.robust import KINDS
 from featscope.papers.cgro.built import Classifier, Memory
-from featscope.papers.cgro.certificates import MemoryCheck, robust_memory
 
 BUILT = {"run": Need("built-cgro")}
 PACKING = {"run": Need("packing")}
@@ -78,6 +78,7 @@ CLAIMS = (
         "elsewhere.",
         ("classes R-separated with R > 2δ", "a clean classifier with |f| clamped to 1"),
         (Reading("built", "as a ReLU graph on packings, D and N swept, ℓ∞ and ℓ2", BUILT, classifier),),
+        named_kind=Kind.CONSTRUCTION,
     ),
     Claim(
         "CG-T5.2",

@@ -21,7 +21,7 @@ from featscope.claims.judging import (
 )
 from featscope.core.rules import BEND, CONSTANT, SAME, SMALL
 from featscope.experiments.run import Run
-from featscope.papers.cgro.runs import LEMMAS_RUN, SCALING, STAGES, each_seed, logarithm, stated
+from featscope.papers.cgro.runs import LEMMAS_RUN, SCALING, STAGES, STATED, each_seed, logarithm, stated
 from featscope.papers.cgro.signal_lemmas import LemmaCase
 from featscope.papers.cgro.signal_scaling import DimensionSweep, SampleSweep, StartSweep, close
 from featscope.papers.cgro.signal_stages import SignalStages, Training, Verification
@@ -210,8 +210,15 @@ CLAIMS = (
                 "first step with α³U ≥ 1 against the prediction from u_r(0), over many starts",
                 SCALING,
                 signal_time,
+                at={"sweep": "starts"},
             ),
-            Reading("recursion", "exact recursions of u and v against full descent", STAGES, recursion),
+            Reading(
+                "recursion",
+                "exact recursions of u and v against full descent",
+                STAGES,
+                recursion,
+                assumes=(),
+            ),
         ),
     ),
     stated(
@@ -232,7 +239,13 @@ CLAIMS = (
                 noise_growth,
             ),
             Reading("until memorisation", "the same up to the first V_i ≥ 1", STAGES, noise_growth_early),
-            Reading("T1", "median T1 against N/(ησ0σ³d^1.5) as d grows", SCALING, noise_time),
+            Reading(
+                "T1",
+                "median T1 against N/(ησ0σ³d^1.5) as d grows",
+                SCALING,
+                noise_time,
+                at={"sweep": "dimensions"},
+            ),
         ),
     ),
     stated(
@@ -259,7 +272,14 @@ CLAIMS = (
         "The summed derivative on attacked points is at most Õ(1/(ησ0)).",
         (
             Reading("up to a logarithm", "Õ as ln d", STAGES, slack_sum),
-            Reading("growth in N", "the bound has no N: exponent of the sum in N", SCALING, slack_growth),
+            Reading(
+                "growth in N",
+                "the bound has no N: exponent of the sum in N",
+                SCALING,
+                slack_growth,
+                assumes=STATED,
+                at={"sweep": "samples"},
+            ),
         ),
     ),
 )

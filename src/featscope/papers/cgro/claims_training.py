@@ -7,30 +7,30 @@ import math
 import numpy as np
 import polars as pl
 
+from featscope.certificates.cgro import BallFailures, ball_failures
 from featscope.claims.claim import Finding, Reading, Runs, plain
 from featscope.claims.judging import (
     at_least,
     at_most,
+    error_over_seeds,
     every,
     exponent_at_most,
     largest,
     over_seeds,
-    pooled_error,
     scoped,
 )
 from featscope.core.rules import CONSTANT, MUCH, SMALL
 from featscope.core.stats import NOTHING, Interval
 from featscope.experiments.run import Run
-from featscope.papers.cgro.certificates import BallFailures, ball_failures
-from featscope.papers.cgro.runs import SCALING, STAGES, each_seed, last_value, logarithm, stated
+from featscope.papers.cgro.runs import SCALING, STAGES, STATED, each_seed, last_value, logarithm, stated
 from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, RobustBracket
 from featscope.papers.cgro.signal_scaling import DimensionSweep, SampleSweep, SignalScaling
 from featscope.papers.cgro.signal_stages import SignalStages, Training
 
 
 def _errors(run: Run, key: str, points: int) -> Interval:
-    """The error 1 − accuracy at the end, pooled over all seeds."""
-    return pooled_error([last_value(frame, key) for frame in each_seed(run)], points)
+    """The error 1 − accuracy at the end, over all seeds."""
+    return error_over_seeds([last_value(frame, key) for frame in each_seed(run)], points)
 
 
 def _attacked(run: Run, sample: str, reading: str, bound: str, points: int) -> Interval:
@@ -38,7 +38,7 @@ def _attacked(run: Run, sample: str, reading: str, bound: str, points: int) -> I
     rows = run.part("robustness").filter((pl.col(c.sample) == sample) & (pl.col(c.reading) == reading))
     if reading == BALL:
         rows = rows.filter(pl.col(c.share) == max(spec.radii))
-    return pooled_error(rows[bound].to_list(), points)
+    return error_over_seeds(rows[bound].to_list(), points)
 
 
 def _clean(run: Run) -> Finding:
@@ -98,7 +98,7 @@ def _proven_failures(run: Run) -> tuple[BallFailures, Interval]:
         return nobody, NOTHING
     verified = ball_failures(w, x, y, delta, spec.law.radius)
     wrong = verified["failures"] + verified["wrong_clean"]
-    return verified, pooled_error([1 - wrong / verified["points"]], verified["points"])
+    return verified, error_over_seeds([1 - wrong / verified["points"]], verified["points"])
 
 
 def noise_ball(runs: Runs) -> Finding:
@@ -137,7 +137,7 @@ def _beyond(runs: Runs) -> tuple[Finding, int, float]:
     n = max(spec.samples)
     rows = run.part("samples").filter(pl.col(c.n) == n)
     critical = float(rows[c.critical_samples][0])
-    error = pooled_error(rows[c.gta_test].to_list(), spec.test)
+    error = error_over_seeds(rows[c.gta_test].to_list(), spec.test)
     return at_least(error, 0.5 - SMALL, N=n, critical_samples=plain(critical), d=spec.samples_d), n, critical
 
 
@@ -179,9 +179,29 @@ CLAIMS = (
             ),
             Reading("features", "U = Θ(α⁻³), V_i = Θ(1) with constant 3", STAGES, features),
             Reading("features up to a logarithm", "the same with ln d", STAGES, features_soft),
-            Reading("N=poly", "any N, here beyond N*, robust test error at (A)", SCALING, any_samples),
-            Reading("N≪N*", "the same run under N ≪ N*", SCALING, few_samples),
-            Reading("scaling in d", "exponent of α³U in d", SCALING, growing_d),
+            Reading(
+                "N=poly",
+                "any N, here beyond N*, robust test error at (A)",
+                SCALING,
+                any_samples,
+                assumes=STATED,
+                at={"sweep": "samples"},
+            ),
+            Reading(
+                "N≪N*",
+                "the same run under N ≪ N*",
+                SCALING,
+                few_samples,
+                assumes=STATED,
+                at={"sweep": "samples"},
+            ),
+            Reading(
+                "scaling in d",
+                "exponent of α³U in d",
+                SCALING,
+                growing_d,
+                at={"sweep": "dimensions"},
+            ),
         ),
     ),
 )

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from featscope.claims.claim import Claim, Finding, Need, Reading
-from featscope.claims.judging import out_of_scope, soft
+from featscope.claims.claim import Claim, Finding, Kind, Need, Reading
+from featscope.claims.judging import scoped, soft
 from featscope.core.rules import CONSTANT
 from featscope.experiments.run import Run
 from featscope.papers.cgro.signal_stages import SignalStages, Training
@@ -22,6 +22,11 @@ HYPOTHESES = (
     "attack (A) with the linear target",
     "N ≪ N* (not in the statement; see docs/cgro.md)",
 )
+#: the conditions of `SignalLaw.check` that the statements name, and what their proof needs besides.
+#: The radius
+#: against the class distance is told, not assumed: no statement asks for it.
+STATED = ("start", "step", "tradeoff", "noise")
+PROOF = (*STATED, "samples")
 
 
 def each_seed(run: Run) -> list[pl.DataFrame]:
@@ -49,15 +54,19 @@ TRAINED = (
 
 
 def only_if_fitted(classes: int, robust_train: Sequence[float], finding: Finding) -> Finding:
-    """OUT_OF_SCOPE if a network did not learn to withstand the attack on its own training images."""
+    """Out of scope if a network did not learn to withstand the attack on its own training images."""
     level = CONSTANT / classes
     if all(reached >= level for reached in robust_train):
         return finding
-    return out_of_scope([f"robust training accuracy {min(robust_train):.3f}, needed {level:.3f}"], finding)
+    return scoped([f"robust training accuracy {min(robust_train):.3f}, needed {level:.3f}"], finding)
 
 
 def stated(
     id_: str, where: str, text: str, readings: tuple[Reading, ...], hypotheses: tuple[str, ...] = HYPOTHESES
 ) -> Claim:
-    """A claim of this paper; without other hypotheses it speaks of training on the signal law."""
-    return Claim(id_, "cgro", where, text, hypotheses, readings)
+    """A claim of this paper; without other hypotheses it speaks of training on the signal law, with none it
+    assumes nothing."""
+    assumes = PROOF if hypotheses == HYPOTHESES else None if hypotheses else ()
+    # Lemma C.11 proves the induction hypothesis.
+    kind = Kind.LEMMA if "Hypothesis" in where else None
+    return Claim(id_, "cgro", where, text, hypotheses, readings, assumes, kind)

@@ -9,6 +9,7 @@ from featscope.papers.ep import (
     claims_separation,
     figures_built,
     figures_separation,
+    glossary,
     image_separation,
     manifold,
 )
@@ -16,3 +17,4 @@ from featscope.papers.ep import (
 EXPERIMENTS = (*built.EXPERIMENTS, *manifold.EXPERIMENTS, *image_separation.EXPERIMENTS)
 CLAIMS = (*claims_built.CLAIMS, *claims_separation.CLAIMS)
 FIGURES = {**figures_built.FIGURES, **figures_separation.FIGURES}
+GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from featscope.claims.built import formula_met, linear_growth, robust_by_certificate
-from featscope.claims.claim import Claim, Finding, Need, Reading, Runs
+from featscope.claims.claim import Claim, Finding, Kind, Need, Reading, Runs
 from featscope.claims.judging import every, exactly, exceeds, grows_at_most, largest, reaches, smallest
 from featscope.claims.packing import exponential, law_holds
 from featscope.core.rules import ROUNDED_SLOPE, SAME
@@ -129,6 +129,7 @@ CLAIMS = (
                 training,
             ),
         ),
+        named_kind=Kind.THEOREM,
     ),
     Claim(
         "EP-f*",
@@ -143,6 +144,7 @@ CLAIMS = (
             ),
             Reading("grid network", "exact interpolation on a grid: certificate, error, count", FSTAR, grid),
         ),
+        named_kind=Kind.THEOREM,
     ),
     Claim(
         "EP-lower",
@@ -161,6 +163,7 @@ CLAIMS = (
                 law_holds,
             ),
         ),
+        named_kind=Kind.THEOREM,
     ),
     Claim(
         "EP-manifold",
@@ -174,6 +177,7 @@ CLAIMS = (
             ),
             Reading("lower", "the packing's count with k in place of D", PACKING, manifold_lower),
         ),
+        named_kind=Kind.THEOREM,
     ),
     Claim(
         "EP-table",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from featscope.certificates.ep import pair_separation
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
 from featscope.claims.judging import exactly, largest, number, scoped, smallest
 from featscope.core.rules import MUCH, RECOMPUTED
 from featscope.experiments.run import Run
-from featscope.papers.ep.certificates import pair_separation
 from featscope.papers.ep.image_separation import PAIRS, Closest
 from featscope.papers.ep.printed import SEPARATION_DIGITS
 

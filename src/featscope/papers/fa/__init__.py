@@ -19,6 +19,7 @@ from featscope.papers.fa import (
     figures_clusters,
     figures_embeddings,
     figures_fine_labels,
+    glossary,
     image_embeddings,
     image_fine_labels,
 )
@@ -43,3 +44,4 @@ CLAIMS = (
     *claims_fine_labels.CLAIMS,
 )
 FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
+GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY

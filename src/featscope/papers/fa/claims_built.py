@@ -27,7 +27,11 @@ def _biased_fragile(runs: Runs) -> Finding:
     good = rows.filter(pl.col(BiasedRow.clean) >= 1 - SMALL)
     if not good.height:
         return Finding(
-            Verdict.INCONCLUSIVE, None, SMALL, {"reason": "no biases of the grid classify well", "nets": 0}
+            Verdict.INCONCLUSIVE,
+            None,
+            SMALL,
+            {"reason": "no biases of the grid classify well", "nets": 0},
+            "at most",
         )
     unit = math.sqrt(spec.law.d / spec.law.k)
     shown = {
@@ -58,7 +62,7 @@ def _fragile(runs: Runs) -> Finding:
     row = run.part("fragile").drop("part").row(0, named=True)
     clean = smallest([row[FragileRow.clean], row[FragileRow.fine_clean]])
     if not clean >= 1 - SMALL:
-        return Finding(Verdict.FAILS, 1 - clean, SMALL, row)
+        return Finding(Verdict.FAILS, 1 - clean, SMALL, row, "at most")
     return at_most(counted(row[FragileRow.right_after_explicit], BuiltSpec.of(run).test_points), SMALL, **row)
 
 

@@ -7,13 +7,13 @@ from typing import Literal
 
 import polars as pl
 
+from featscope.certificates.fa import verify
 from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
 from featscope.claims.judging import at_least, at_most, fitted, numbers
 from featscope.core.rows import last_rows, mean_rows
 from featscope.core.rules import BEND, SETTLED
 from featscope.core.stored import Label
 from featscope.experiments.run import Run
-from featscope.papers.fa.certificates import verify
 from featscope.papers.fa.clusters import Course
 from featscope.papers.fa.clusters_regimes import RegimeSpec
 from featscope.papers.fa.clusters_scaling import Swept
@@ -44,13 +44,22 @@ START_LITERAL, START_LEMMA, START_DATA = at_start("literal"), at_start("lemma"),
 
 #: what FA's theorems on training assume, besides the times that each names
 ASSUMPTIONS = ("Assumption 3.2", "Assumption 3.3", "Assumption 4.3")
+#: the conditions of `ClusterLaw.check` by name: what speaks of the law alone, …
+LAW = ("A3.2", "D3.1", "A3.3")
+#: … and of the training set
+DATA = (*LAW, "A4.3.d", "A4.3.n", "A4.3.n-top")
 
 
 def stated(
-    id_: str, reference: str, statement: str, hypotheses: tuple[str, ...], *readings: Reading
+    id_: str,
+    reference: str,
+    statement: str,
+    hypotheses: tuple[str, ...],
+    *readings: Reading,
+    assumes: tuple[str, ...] | None = None,
 ) -> Claim:
-    """A claim of FA."""
-    return Claim(id_, "fa", reference, statement, hypotheses, readings)
+    """A claim of FA; one without hypotheses assumes nothing."""
+    return Claim(id_, "fa", reference, statement, hypotheses, readings, assumes if hypotheses else ())
 
 
 def seeds(run: Run) -> list[int]:
@@ -94,9 +103,8 @@ def _fit(run: Run, sweep: str, key: str, bound: float, judge: Callable[..., Find
         "at": means[Swept.at].to_list(),
     }
     if (numbers(rows[key]) <= 0).any():
-        return Finding(
-            Verdict.FAILS, None, bound, {"reason": f"{key} is not positive along the sweep", **shown}
-        )
+        reason, side = f"{key} is not positive along the sweep", "at most" if judge is at_most else "at least"
+        return Finding(Verdict.FAILS, None, bound, {"reason": reason, **shown}, side)
     return judge(fitted(rows[Swept.at].to_list(), rows[key].to_list()), bound, **shown)
 
 

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from featscope.claims.certificates import REMEDY, require_fitting, require_labels, require_numbers
+from featscope.certificates.arrays import REMEDY, require_fitting, require_labels, require_numbers
 from featscope.core.errors import require
 
 

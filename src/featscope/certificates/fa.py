@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from featscope.claims.certificates import require_fitting, require_labels, require_numbers
+from featscope.certificates.arrays import require_fitting, require_labels, require_numbers
 
 Array = NDArray[np.float64]
 #: weights that cancel to this share of their size are parallel up to rounding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from featscope.claims.certificates import require_fitting, require_labels, require_numbers
+from featscope.certificates.arrays import require_fitting, require_labels, require_numbers
 
 Array = NDArray[np.float64]
 #: relative slack for the rounding of a perturbation that lies on the ball's surface
@@ -51,6 +51,11 @@ def fooled(w: Array, x: Array, y: NDArray[np.int64], delta: Array, eps: float, q
 
 def _right(values: Array, label: np.int64) -> bool:
     return bool(values[int(label)] > np.delete(values, int(label)).max())
+
+
+def right(w: Array, point: Array, label: np.int64, q: int, rho: float) -> bool:
+    """Whether the network is right at a point."""
+    return _right(network(w, point, q, rho), label)
 
 
 def matching_bound(

@@ -1,0 +1,60 @@
+"""`featscope verify`: certificates, checked again by code that shares nothing with the search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from featscope.cli.console import JsonOption, out, print_json
+from featscope.core.errors import BadInput
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(help="a run folder, one that holds runs, or a certificate file")],
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", help="also write each certificate into this folder, one file each"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Re-check every certificate; exit code 2 if one is refused."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from featscope.certificates.certificate import save
+    from featscope.certificates.verify import found, verified
+
+    certificates = list(found(path))
+    if not certificates:
+        remedy = (
+            "runs of patch-fig3, patch-minima, clusters-fig3, clusters-built, signal-stages, "
+            "built-cgro have some"
+        )
+        raise BadInput("no certificate there", str(path), remedy)
+    outcomes = [(place, c, verified(c)) for place, c in certificates]
+    if export is not None:
+        export.mkdir(parents=True, exist_ok=True)
+        for place, c, _ in outcomes:
+            save(c, export / f"{place.stem}-{_safe(c.place)}.safetensors")
+    if as_json:
+        print_json([{"path": str(p), "part": c.place, "kind": c.kind, **vars(o)} for p, c, o in outcomes])
+    else:
+        table = Table("certificate", "proves", box=None)
+        for place, c, outcome in outcomes:
+            told = (
+                Text(outcome.proves)
+                if outcome.refused is None
+                else Text(f"refused: {outcome.refused}", "red")
+            )
+            table.add_row(Text(f"{place.name} {c.place} ({c.kind})"), told)
+        out.print(table)
+    refused = [f"{place}: {c.place}: {o.refused}" for place, c, o in outcomes if o.refused is not None]
+    if refused:
+        rest = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+        raise BadInput("a certificate is refused", refused[0] + rest, "do not trust it; make the run again")
+
+
+def _safe(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name).strip("-")

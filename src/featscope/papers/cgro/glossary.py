@@ -1,0 +1,84 @@
+"""CGRO's statements in the paper's letters, what a failure of each would mean, and which rules were
+changed after
+numbers had been seen (docs/rules-history.md)."""
+
+from __future__ import annotations
+
+from featscope.claims.gloss import Gloss
+
+_STEP = "The step of the proof of Theorem 4.1 that uses it would not go through at this setting."
+_FIGURE = "The figure does not come out on these images."
+
+GLOSSARY = {
+    "CG-LA.1": Gloss(
+        "m z_t² ≤ z_{t+1} − z_t ≤ M z_t² ⇒ z_t ≥ v for t ≥ 3/(m z_0) + (8M/m)⌈log₂(v/z_0)⌉",
+        "The tensor-power lemma would be false.",
+    ),
+    "CG-LA.2": Gloss(
+        "|z_t − z_0 − A Σ_{s<t} z_s²| ≤ C ≤ z_0/2 ⇒ z_t ≥ v for t ≥ 8⌈log₂(v/z_0)⌉ + 21/(A z_0)",
+        "The tensor-power lemma would be false.",
+    ),
+    "CG-LA.3": Gloss(
+        "z_{t+1} ≤ z_t − A z_t² ⇒ z_t ≤ 1/(A t)", "The rate of the descent lemma would be false."
+    ),
+    "CG-L4.2": Gloss("u_r^{(t+1)} ≥ u_r^{(t)} + Θ(ηα³) ψ(α³ Σ_k (u_k^{(t)})³) (u_r^{(t)})²", _STEP),
+    "CG-L4.3": Gloss(
+        "max_r u_r^{(t)} ≤ Õ(α^{−1}) + Õ(ηα³(1 − γ)³/N) Σ_s Σ_i ψ(V_i^{(s)}) for t ∈ [T_0, T]", _STEP
+    ),
+    "CG-L4.4": Gloss(
+        "v_{i,j,r}^{(t)} ≥ v_{i,j,r}^{(0)} + Θ(ησ²d/N) Σ_s ψ(V_i^{(s)}) (v_{i,j,r}^{(s)})² − Õ(Pσ²α^{−1}√d)",
+        _STEP,
+    ),
+    "CG-HC.1": Gloss(
+        "max_r u_r^{(t)} ≤ Õ(α^{−1}), |v_{i,j,r}^{(t)}| ≤ Õ(1) for t < T",
+        "The induction hypothesis of all of appendix C would not hold.",
+    ),
+    "CG-LC.8": Gloss("‖∇_W L̂_adv(W^{(t)})‖₂ ≥ Ω̃(1) L̂_adv(W^{(t)}) for t ≥ T_1", _STEP),
+    "CG-LC.9": Gloss("L̂_adv(W^{(t)}) ≤ Õ(1)/(η(t − T_1 + 1)) for t ≥ T_1", _STEP),
+    "CG-LC.10": Gloss(
+        "(λ/N) Σ_s Σ_i ψ(y_i f(X_i^adv)) ≤ Õ(η^{−1}σ_0^{−1})",
+        "The sum depends on N, which the bound does not have: N must stay below N*.",
+    ),
+    "CG-T4.1": Gloss(
+        "U^{(T)} = Θ(α^{−3}), V_i^{(T)} = Θ(1);  clean test and robust training error o(1), robust "
+        "test error ≥ ½ − o(1)",
+        "Robust overfitting would not be what training ends in: look at which threat fails, and at "
+        "N against N*.",
+    ),
+    "CG-C": Gloss(
+        "f_S(X) = f_clean(X)(1 − 1{X ∈ ∪_i B_p(X_i, δ)}) + Σ_i y_i 1{X ∈ B_p(X_i, δ)}",
+        "The classifier that the paper opens with would not do what it is for.",
+    ),
+    "CG-T5.2": Gloss(
+        "f_S ∈ ReLU networks of poly(D) + Õ(N D) parameters", "Memory would cost more than claimed."
+    ),
+    "CG-T5.3": Gloss(
+        "∃D satisfying Assumption 5.1: robust test error ≥ Ω(1) for fewer than Ω(exp(D)) parameters",
+        "The base of the exponential is smaller than e: exp(Ω(D)) is what the count gives.",
+    ),
+    "CG-F1": Gloss("robust and clean accuracy on training and test images over epochs", _FIGURE),
+    "CG-F2": Gloss("E max_{‖ξ‖≤δ} ‖∇_X L(X + ξ)‖ and E max |L(X + ξ) − L(X)| over δ", _FIGURE),
+    "CG-F3": Gloss("global against local flatness, and L_adv − L̂_adv, over epochs", _FIGURE),
+    "CG-E.1": Gloss(
+        "L_adv − L̂_adv ≤ O(N^{−1/(D+2)} E max_{‖ξ‖_p≤δ} ‖∇_X L(X + ξ)‖_q)",
+        "The bound would not hold; at an image's D its rate says nothing.",
+    ),
+    "CG-E.2": Gloss(
+        "L_adv − L_clean ≥ Ω(δ E‖∇_X L(X)‖_q)", "The loss would not grow with its gradient in the ball."
+    ),
+}
+RULES_HISTORY = frozenset(
+    [
+        "CG-T4.1",
+        "CG-LC.10",
+        "CG-L4.4",
+        "CG-L4.2",
+        "CG-T5.2",
+        "CG-C",
+        "CG-F1",
+        "CG-F2",
+        "CG-F3",
+        "CG-E.1",
+        "CG-E.2",
+    ]
+)

@@ -1,0 +1,114 @@
+"""FA's statements in the paper's letters, what a failure of each would mean, and which rules were
+changed after
+numbers had been seen (docs/rules-history.md)."""
+
+from __future__ import annotations
+
+from featscope.claims.gloss import Gloss
+
+_ROUTE = "An identity would be broken: a mistake in the lemma, or in one of the two routes here."
+_START = "The first step would not find the start that the proof needs."
+_COURSE = "The induction that carries Theorem {} would break at this point."
+_FIGURE = "The figure does not come out in the setting that the paper prints."
+
+GLOSSARY = {
+    "FA-PA.6": Gloss(
+        "with probability 1 − δ, Δ = 4√d ln d:  |‖ξ_i‖ − √d| ≤ 2 ln d, ‖x_i‖ ≤ 3√d, |⟨ξ_i, ξ_j⟩|, "
+        "|⟨μ_j, ξ_i⟩|, "
+        "|⟨x_i, x_j⟩| ≤ Δ across, d/2 ≤ ⟨x_i, x_j⟩ ≤ 2d inside, ||I_j| − n/k| ≤ √(2n/k) ln(n/k)",
+        "The training set would not be as orthogonal as every later bound assumes.",
+    ),
+    "FA-L5.1": Gloss(
+        "w_{s,r}^{(t)} = w_{s,r}^{(0)} + Σ_j λ_{s,r,j} μ_j‖μ_j‖^{−2} + Σ_i σ_{s,r,i} ξ_i‖ξ_i‖^{−2}", _ROUTE
+    ),
+    "FA-L5.2": Gloss(
+        "λ_{s,r,j}^{(t+1)} = λ_{s,r,j}^{(t)} − (sη/nm) Σ_{i∈I_j} ℓ_i′ 1[⟨w, x_i⟩ + b ≥ 0] ‖μ_j‖², and σ",
+        _ROUTE,
+    ),
+    "FA-CB.4": Gloss("λ_{s,r,j}‖μ_j‖^{−2} = Σ_{i∈I_j} σ_{s,r,i}‖ξ_i‖^{−2}", _ROUTE),
+    "FA-LC.6": Gloss("the decomposition of Lemma 5.1 for f_1, …, f_k", _ROUTE),
+    "FA-LC.7": Gloss("λ_{j,r,l}‖μ_l‖^{−2} = Σ_{i∈I_l} σ_{j,r,i}‖ξ_i‖^{−2}", _ROUTE),
+    "FA-LC.8": Gloss("the updates of Lemma 5.2 with the softmax's derivatives", _ROUTE),
+    "FA-PA.10": Gloss(
+        "σ_w(√d − 2 ln d) ≤ ‖w_{s,r}^{(0)}‖ ≤ σ_w(√d + 2 ln d), |b_{s,r}^{(0)}| ≤ 2σ_b√(2 ln m)",
+        "Gaussian tails would be heavier than they are.",
+    ),
+    "FA-PA.12": Gloss("|T_{s,r,j}| ≥ n/(3km²) with probability 1 − m^{−0.01} − …", _START),
+    "FA-PA.13": Gloss("|⟨w_{s,r}^{(0)}, x_i⟩ + b_{s,r}^{(0)}| ≤ η√d/(nm)", _START),
+    "FA-PA.14": Gloss("−2/3 ≤ y_i ℓ_i′^{(0)} ≤ −1/3", _START),
+    "FA-LB.1": Gloss("⟨w_{s,r}^{(1)}, x_i⟩ + b_{s,r}^{(1)} ≥ 0 for all i ∈ I_s, r", _START),
+    "FA-LC.5": Gloss("⟨w_{j,r}^{(1)}, x_i⟩ ≥ 0 for all i ∈ I_j, r", _START),
+    "FA-L5.3": Gloss("max_{i,j} |y_i f(x_i) − y_j f(x_j)| ≤ ε(k) → 0 for t ≤ T_0", _COURSE.format("4.5")),
+    "FA-L5.5": Gloss("1[⟨w_{s,r}^{(t)}, x_i⟩ + b ≥ 0] = 1 for i ∈ I_s, t ≥ 1", _COURSE.format("4.5")),
+    "FA-LB.7": Gloss(
+        "eight bounds on σ, λ, margins, ℓ′ and activations for t ≤ T_0 = exp(Õ(√k))", _COURSE.format("4.5")
+    ),
+    "FA-LB.23": Gloss("ln(Tη)/4 ≤ λ_{s,r,j}^{(T)} ≤ 4 ln(T + 1) for j ∈ J_s", _COURSE.format("4.5")),
+    "FA-LB.24": Gloss("λ_{s,r,j}/λ_{s,r′,j′} ≤ 1 + 204ε for j, j′ ∈ J_s", _COURSE.format("4.5")),
+    "FA-LC.10": Gloss("the eight bounds for the k-class network", _COURSE.format("4.7")),
+    "FA-LC.9": Gloss(
+        "λ_{s,r,j} ≥ 0 for j ∈ J_s, λ_{s,r,j} ≤ 0 for j ∈ J_{−s}, at all t",
+        "A sign of the dynamics would be wrong.",
+    ),
+    "FA-LC.23": Gloss("ln(Tη)/4 ≤ λ_{j,r,j}^{(T)} ≤ 4 ln(T + 1)", _COURSE.format("4.7")),
+    "FA-LC.24": Gloss("λ_{j,r,j}/λ_{l,r′,l} ≤ 1 + 204k²ε", _COURSE.format("4.7")),
+    "FA-LC.25": Gloss("√d ‖w_{j,r} − λ μ_j‖μ_j‖^{−2}‖ = o(1)", _COURSE.format("4.7")),
+    "FA-T4.5": Gloss(
+        "Acc ≥ 1 − exp(−Ω(log² d));  ‖w_{s,r}^{(T)} − λ^{(T)} Σ_{j∈J_s} μ_j‖μ_j‖^{−2}‖ ≤ o(d^{−1/2});  "
+        "Acc_robust(f; Ω(√(d/k))) ≤ exp(−Ω(log² d))",
+        "Training on two labels would not average the features, or averaging would not be fragile at √(d/k).",
+    ),
+    "FA-T4.6": Gloss(
+        "inf_C sup_{‖x‖=√d} |C f_FA(x) − f_{θ^{(T)}}(x)| = o(1)",
+        "The network would not be f_FA as a function.",
+    ),
+    "FA-T4.7": Gloss(
+        "Acc ≥ 1 − exp(−Ω(log² d));  ‖w_{j,r}^{(T)} − λ^{(T)} μ_j‖μ_j‖^{−2}‖ ≤ o(d^{−1/2});  "
+        "Acc_robust(F^binary; O(√d)) ≥ 1 − exp(−Ω(log² d))",
+        "Finer labels would not decouple the features, or decoupling would not give robustness at √d.",
+    ),
+    "FA-P4.8": Gloss(
+        "f_j(x) = ReLU⟨μ_j + Σ_{l∈J_s} μ_l, x⟩: perfect clean accuracy, no robust accuracy at Ω(√(d/k))",
+        "Perfect fine labels alone would already force robustness.",
+    ),
+    "FA-TD.4": Gloss(
+        "L_CE(F_θ̃) ≤ exp(−Ω(d))", "The fragile network of Proposition 4.8 would not be a good one."
+    ),
+    "FA-TD.1": Gloss("∃b_±: Acc(f_{θ_avg}) ≥ 1 − o(1)", "θ_avg would not classify."),
+    "FA-TD.2": Gloss(
+        "∀b_± with Acc ≥ 1 − o(1): Acc_robust(f_{θ_avg}; Ω(√(d/k))) = 0", "Biases could save θ_avg."
+    ),
+    "FA-TD.3": Gloss("f_{θ_dec} is √d/3-robust", "The robust network that exists would not be this one."),
+    "FA-F2": Gloss("cos(w_{s,r}, μ_j) after training, k = 10, d = 3072", _FIGURE),
+    "FA-F3": Gloss("Acc_robust(δ) of both networks over δ", _FIGURE),
+    "FA-F5": Gloss("cos(w, μ_j) for n = 1000, 10000, 50000", _FIGURE),
+    "FA-F6": Gloss("cos(w, μ_j) for η = 0.01, 0.001, 0.0001", _FIGURE),
+    "FA-F7": Gloss("cos(w, μ_j) for σ_w = 0.001, 0.0001, 0.00001", _FIGURE),
+    "FA-F8": Gloss("cos(w, μ_j) for α/σ = 0.5, 1, 2", _FIGURE),
+    "FA-F9": Gloss("cos(w, μ_j) for ⟨μ_i, μ_j⟩/d = 0.00001, 0.001, 0.09", _FIGURE),
+    "FA-F2cd": Gloss("cos(w_{s,r}, μ_j) with μ_j the mean embedding of class j of CIFAR-10", _FIGURE),
+    "FA-F10": Gloss("cos(x_i, x_j) of CLIP embeddings, by class", _FIGURE),
+    "FA-F3mc": Gloss("Acc_robust(δ) of ResNet18 with 2 and with 10 labels, MNIST and CIFAR-10", _FIGURE),
+}
+RULES_HISTORY = frozenset(
+    [
+        "FA-F2",
+        "FA-F3",
+        "FA-F5",
+        "FA-F6",
+        "FA-F7",
+        "FA-F8",
+        "FA-F9",
+        "FA-LB.1",
+        "FA-LC.5",
+        "FA-L5.5",
+        "FA-LC.10",
+        "FA-T4.5",
+        "FA-T4.6",
+        "FA-T4.7",
+        "FA-LB.24",
+        "FA-F2cd",
+        "FA-F10",
+        "FA-F3mc",
+    ]
+)
