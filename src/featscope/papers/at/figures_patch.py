@@ -10,13 +10,10 @@ import polars as pl
 
 from featscope.core.rules import SAME, STILL, USUAL
 from featscope.experiments.run import Run
-from featscope.papers.at.patch_columns import Trajectory
+from featscope.papers.at.patch_columns import ARMS, Trajectory
 from featscope.papers.at.patch_minima import ALONG_GAMMA, ALONG_NOISE, Minima
-from featscope.papers.at.patch_noise import DYNAMICS as NOISY_DESCENT
-from featscope.papers.at.patch_noise import NoisyDescent
-from featscope.papers.at.patch_recursion import APPROXIMATIONS, BothRoutes
-from featscope.papers.at.patch_recursion import ARMS as BOTH_ARMS
-from featscope.papers.at.patch_recursion import DYNAMICS as BOTH_ROUTES
+from featscope.papers.at.patch_noise import NOISY_DESCENT, NoisyDescent
+from featscope.papers.at.patch_recursion import APPROXIMATIONS, BOTH_ROUTES, BothRoutes
 from featscope.papers.at.patch_scaling import (
     CURVES,
     EVENTS,
@@ -138,7 +135,7 @@ def recursion(run: Run) -> Picture:
         OverSeeds(
             arm, ARM_LOOKS[arm], *by_seed(run.part(BOTH_ROUTES, arm=arm), BothRoutes.gap, BothRoutes.step)
         )
-        for arm in BOTH_ARMS
+        for arm in ARMS
     ]
     step = Axis("step of descent")
     left = Panel(
