@@ -18,6 +18,7 @@ from featscope.papers.at import (
     image_feature_attacks,
     image_features,
     image_inversion,
+    patch_batches,
     patch_fig3,
     patch_minima,
     patch_noise,
@@ -27,6 +28,7 @@ from featscope.papers.at import (
 
 EXPERIMENTS = (
     *patch_fig3.EXPERIMENTS,
+    *patch_batches.EXPERIMENTS,
     *patch_minima.EXPERIMENTS,
     *patch_scaling.EXPERIMENTS,
     *patch_recursion.EXPERIMENTS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,20 +12,28 @@ from featscope.core.frozen import Value
 from featscope.papers.at import printed
 
 
+#: The paper prints no batch size. With its η = .1 the switch comes near its epoch 150 in batches of 5, and in
+#: none of the other sizes of `patch-batches`: inferred, not read.
+INFERRED_BATCH_SIZE = 5
+
+
 class Training(Value):
-    """Gradient descent: learning rate η, steps T, full batch unless a size is given."""
+    """Gradient descent: learning rate η, T epochs, each a pass over the data in batches of ``batch_size``;
+    ``None`` is the full batch, for which an epoch is one step (AT §2.4)."""
 
     learning_rate: float = Field(default=printed.FIGURE_3_LEARNING_RATE, gt=0)
-    steps: int = Field(default=printed.FIGURE_3_STEPS, ge=1)
-    batch_size: int | None = Field(default=None, ge=1)
+    epochs: int = Field(default=printed.FIGURE_3_EPOCHS, ge=1)
+    batch_size: int | None = Field(default=INFERRED_BATCH_SIZE, ge=1)
+
+    def steps_an_epoch(self, points: int) -> int:
+        """How many steps of descent a pass over so many points takes."""
+        return 1 if self.batch_size is None else math.ceil(points / self.batch_size)
 
 
 class AdversarialTraining(Training, registered="patch-adversarial-training"):
     """The same at perturbed points: one ascent step of size η̃ with a clip, or PGD with ``attack_steps`` >
     1."""
 
-    learning_rate: float = Field(default=1.0, gt=0)
-    steps: int = Field(default=1500, ge=1)
     clip: Clip = "patch"
     step_size: float = Field(default=printed.FIGURE_3_ATTACK_STEP_SIZE, gt=0)
     objective: Literal["own-logit", "margin", "cross-entropy"] = "own-logit"
@@ -42,6 +51,6 @@ class Measurement(Value):
     steps: int = Field(default=20, ge=1)
     restarts: int = Field(default=1, ge=1)
     points: int = Field(default=100, ge=1, description="test points attacked along training")
-    every: int = Field(default=100, ge=1)
+    every: int = Field(default=100, ge=1, description="epochs between attacks")
     radii: tuple[Annotated[float, Field(gt=0)], ...] = (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8)
     curve_points: int = Field(default=60, ge=1)
