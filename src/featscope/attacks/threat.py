@@ -7,7 +7,7 @@ example.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -22,8 +22,8 @@ class Threat:
     """{Δ : ‖Δ‖ ≤ eps, Δ = 0 off ``support``, Δ in the span of ``basis``, low ≤ x + Δ ≤ high}.
 
     ``event`` is how many trailing axes make one example, of which the first ``apart`` have a ball for each of
-    their entries (the patches of a point: ‖Δ_p‖ ≤ eps for all p), ``support`` a 0/1 tensor that broadcasts to an
-    example, ``basis`` orthonormal rows that span what the last axis may move in (ℓ2 only: other norms do not
+    their entries (the patches of a point: ‖Δ_p‖ ≤ eps for all p), ``support`` a 0/1 tensor that broadcasts to
+    an example, ``basis`` orthonormal rows that span what the last axis may move in (ℓ2 only: other norms do not
     fit a rotated subspace).
 
     >>> import torch, featscope as fs
@@ -71,7 +71,7 @@ class Threat:
 
     def with_radius(self, eps: float) -> Threat:
         """The same threat with another radius."""
-        return Threat(self.norm, eps, self.event, self.support, self.bounds, self.basis, self.name, self.apart)
+        return replace(self, eps=eps)
 
     def _flat(self, t: Tensor) -> Tensor:
         return t.flatten(-self._axes)

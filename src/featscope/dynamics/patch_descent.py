@@ -84,13 +84,15 @@ def training_epoch(
         if batch_size is None:
             return [(x, y)]
         points, labels = shuffled(x, y, seeds, epoch)
-        return zip(points.split(batch_size, -3), labels.split(batch_size, -1), strict=True)
+        return zip(torch.split(points, batch_size, -3), torch.split(labels, batch_size, -1), strict=True)
 
     def step(state: Weights, t: int) -> Weights:
         w = state.w
         for points, labels in batches(t):
             net = spec.net(w)
-            w = descend(net, points if perturb is None else points + perturb(net, points, labels), labels, eta)
+            if perturb is not None:
+                points = points + perturb(net, points, labels)
+            w = descend(net, points, labels, eta)
         return Weights(w)
 
     return step

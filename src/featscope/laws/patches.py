@@ -237,7 +237,9 @@ class PatchLaw(Value):
 def _separated(batch: PatchBatch, eps: float, norm: str) -> Condition:
     """Points of different classes are more than 2ε apart in some patch, on a sample."""
     opposite = batch.y[:, None] != batch.y[None, :]
-    nearest = float(patch_distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else math.inf
+    nearest = (
+        float(patch_distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else math.inf
+    )
     return asks_at_least(
         "2ε-separation", f"nearest points of different classes ({norm}) against 2ε", nearest, 2 * eps
     )

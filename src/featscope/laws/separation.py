@@ -42,7 +42,7 @@ def distances(x: Tensor, norm: str) -> np.ndarray:
 
 def patch_distances(x: Tensor, norm: str) -> np.ndarray:
     """All pairwise distances of points (n, P, d) in the norm patch by patch: the largest over the patches."""
-    return np.max([distances(x[:, p], norm) for p in range(x.shape[1])], axis=0)
+    return np.asarray(np.max([distances(x[:, p], norm) for p in range(x.shape[1])], axis=0))
 
 
 def conflict(x: Tensor, y: Tensor, norm: str, eps: float) -> ConflictMatching:

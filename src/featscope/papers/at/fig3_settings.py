@@ -11,7 +11,6 @@ from featscope.attacks.patch_training_attack import Clip
 from featscope.core.frozen import Value
 from featscope.papers.at import printed
 
-
 #: The paper prints no batch size. With its η = .1 the switch comes near its epoch 150 in batches of 5, and in
 #: none of the other sizes of `patch-batches`: inferred, not read.
 INFERRED_BATCH_SIZE = 5

@@ -49,7 +49,9 @@ class Switches(Columns):
     batch_size = column("points of a batch")
     seed = column("the seed of data, initial weights and batches")
     label = column("the class", "class")
-    switch = column("the first recorded epoch from which on u is ahead of v to the end; null if there is none")
+    switch = column(
+        "the first recorded epoch from which on u is ahead of v to the end; null if there is none"
+    )
     epochs = column("epochs that were run")
     u_end = column("max_r ⟨w_ir, u_i⟩ at the end")
     v_end = column("max_r ⟨w_ir, v_i⟩ at the end")
@@ -102,7 +104,9 @@ class PatchBatches(Spec):
 def run_size(spec: PatchBatches, folder: Folder, size: int) -> Rows:
     """Train with one size of a batch on all seeds at once, and say where each class switches."""
     dtype, law, plan = spec.torch_dtype, spec.law, spec.training
-    data = stack([law.sample(spec.train_size, stream(seed, "data", "train")).to(dtype) for seed in spec.seeds])
+    data = stack(
+        [law.sample(spec.train_size, stream(seed, "data", "train")).to(dtype) for seed in spec.seeds]
+    )
     w0 = torch.stack([spec.net.init(law.k, law.d, stream(seed, "init")) for seed in spec.seeds]).to(dtype)
 
     def look(state: Weights, t: int) -> Mapping[str, Tensor | float]:
@@ -178,8 +182,8 @@ EXPERIMENTS = (
     Experiment(
         name="patch-batches",
         paper="at",
-        shows="the epoch at which AT Figure 3's adversarial training changes its phase, against the size of a "
-        "batch",
+        shows="the epoch at which AT Figure 3's adversarial training changes its phase, against the "
+        "size of a batch",
         spec=PatchBatches,
         run=run,
         takes={"quick": "5 s", "cpu": "40 s", "paper": "6 min"},

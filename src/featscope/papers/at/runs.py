@@ -11,11 +11,12 @@ FIG3 = Need("patch-fig3")
 SIDE = {"seeds": [0, 1, 2], "evaluation.every": 500, "evaluation.radii": []}
 ALONE = {**SIDE, "arms": ["adversarial"]}
 #: AT §2.4 and §2.5: every step on all points, so that an epoch is one step.
-FULL_BATCH = Need("patch-fig3", {**SIDE, "standard.batch_size": None, "adversarial.batch_size": None})
-#: the same with steps long enough to see both phases in the printed number of them.
-LONG_STEPS = Need(
-    "patch-fig3", {**ALONE, "adversarial.batch_size": None, "adversarial.learning_rate": 1.0}
+FULL_BATCH = Need(
+    "patch-fig3",
+    {**SIDE, "evaluation.every": 100, "standard.batch_size": None, "adversarial.batch_size": None},
 )
+#: the same with steps long enough to see both phases in the printed number of them.
+LONG_STEPS = Need("patch-fig3", {**ALONE, "adversarial.batch_size": None, "adversarial.learning_rate": 1.0})
 #: the displayed formula of Clip, read with scalars.
 COORDINATE = Need("patch-fig3", {**ALONE, "adversarial.clip": "coordinate"})
 #: the run whose cross-entropy saturates, so that a naive attack reports robustness.
@@ -40,9 +41,7 @@ EUCLIDEAN = Need("patch-fig3", {**BRIEF, "norm": "L2"})
 #: AT §2.5: the ascent on −(F_y − max_j F_j)
 MARGIN = Need("patch-fig3", {**BRIEF, "arms": ["adversarial"], "adversarial.objective": "margin"})
 #: B.3 takes q ≥ 3. With the printed σ0 = .01 growth takes (1/σ0)^{q−3} times as long: σ0 is B.3's 1/√100
-QUARTIC, QUINTIC = (
-    Need("patch-fig3", {**BRIEF, "net.q": q, "net.sigma_0": 0.1}) for q in (4, 5)
-)
+QUARTIC, QUINTIC = (Need("patch-fig3", {**BRIEF, "net.q": q, "net.sigma_0": 0.1}) for q in (4, 5))
 BATCHES = Need("patch-batches")
 MINIMA = Need("patch-minima")
 SCALING = Need("patch-scaling")
