@@ -23,8 +23,8 @@ class Threat:
 
     ``event`` is how many trailing axes make one example, of which the first ``apart`` have a ball for each of
     their entries (the patches of a point: ‖Δ_p‖ ≤ eps for all p), ``support`` a 0/1 tensor that broadcasts to
-    an example, ``basis`` orthonormal rows that span what the last axis may move in (ℓ2 only: other norms do not
-    fit a rotated subspace).
+    an example, ``basis`` orthonormal rows that span what the last axis may move in (ℓ2 only: other norms do
+    not fit a rotated subspace).
 
     >>> import torch, featscope as fs
     >>> threat = fs.Threat("Linf", 0.1, event=1, bounds=(0.0, 1.0))

@@ -13,7 +13,7 @@ from featscope.experiments.run import Run
 from featscope.papers.at import printed
 from featscope.papers.at.fig3_columns import DYNAMICS, RADII, ROBUST_OVER, Dynamics, Radii
 from featscope.papers.at.fig3_summary import mean_switch, phase_switch
-from featscope.papers.at.patch_batches import SWITCHES, Switches
+from featscope.papers.at.patch_batches import SWITCHES, PatchBatches, Switches
 from featscope.papers.at.patch_fig3 import PatchFig3
 from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.palette import (
@@ -197,7 +197,7 @@ def batches(run: Run) -> Picture:
     rows = run.part(SWITCHES)
     none = rows.filter(pl.col(Switches.switch).is_null())[Switches.batch_size].unique().sort().to_list()
     # A seed and a class are one line: each has its own start.
-    each = pl.col(Switches.seed) * (1 + rows[Switches.label].max()) + pl.col(Switches.label)
+    each = pl.col(Switches.seed) * PatchBatches.of(run).law.k + pl.col(Switches.label)
     line = rows.with_columns(each.alias(Dynamics.seed), pl.col(Switches.switch).cast(pl.Float64))
     switch = OverSeeds("switch of phase", ROBUST, *by_seed(line, Switches.switch, Switches.batch_size))
     missing = "" if not none else f"; none within the epochs at {', '.join(map(str, none))}"
@@ -209,9 +209,9 @@ def batches(run: Run) -> Picture:
     return Picture(
         title="When adversarial training changes its phase, by the size of a batch",
         caption=(
-            "The epoch from which on the robust feature is ahead for good, where an epoch is a pass over the data in "
-            "batches of the given size and all else is as printed. The paper prints no size, and names the epoch of the "
-            "dotted line. Thin lines are seeds and classes, the thick one their median."
+            "The epoch from which on the robust feature is ahead for good, where an epoch is a pass over the "
+            "data in batches of the given size and all else is as printed. The paper prints no size, and names "
+            "the epoch of the dotted line. Thin lines are seeds and classes, the thick one their median."
         ),
         alt="Line chart, both axes logarithmic: epoch of the switch of phase against the points of a batch.",
         spec=side_by_side([panel]),
