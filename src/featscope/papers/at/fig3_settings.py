@@ -49,7 +49,7 @@ class Measurement(Value):
 
     steps: int = Field(default=20, ge=1)
     restarts: int = Field(default=1, ge=1)
-    points: int = Field(default=100, ge=1, description="test points attacked along training")
-    every: int = Field(default=100, ge=1, description="epochs between attacks")
+    points: int = Field(default=60, ge=1, description="test points attacked along training")
+    every: int = Field(default=200, ge=1, description="epochs between attacks")
     radii: tuple[Annotated[float, Field(gt=0)], ...] = (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8)
-    curve_points: int = Field(default=60, ge=1)
+    curve_points: int = Field(default=40, ge=1)

@@ -200,7 +200,8 @@ def batches(run: Run) -> Picture:
     each = pl.col(Switches.seed) * PatchBatches.of(run).law.k + pl.col(Switches.label)
     line = rows.with_columns(each.alias(Dynamics.seed), pl.col(Switches.switch).cast(pl.Float64))
     switch = OverSeeds("switch of phase", ROBUST, *by_seed(line, Switches.switch, Switches.batch_size))
-    missing = "" if not none else f"; none within the epochs at {', '.join(map(str, none))}"
+    epochs = PatchBatches.of(run).training.epochs
+    missing = "" if not none else f" (none in {epochs} epochs at {', '.join(map(str, none))})"
     printed_epoch = Rule(printed.FIGURE_3_SWITCH_EPOCH, "printed: 150", "y")
     size, epoch = Axis("points of a batch", "log"), Axis("epoch of the switch", "log")
     panel = Panel(

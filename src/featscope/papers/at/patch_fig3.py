@@ -225,24 +225,28 @@ def observe(
             row[Dynamics.noise_update_rest] = seen.noise_update_rest(net, law, data.train)
             spread = seen.own_outputs(net, data.train.x, data.train.y)
             row |= {Dynamics.F_max: spread.largest, Dynamics.F_ratio: spread.ratio}
-            row |= robust_accuracies(spec, data, net, attack)
-        return row
+            row |= robust_accuracies(spec, data, net)
+        return row | under_training_attack(spec, data, net, attack)
 
     return look
 
 
-def robust_accuracies(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> dict[str, Tensor]:
-    """Accuracy under the training attack (test and train), the model-free Δ, and every threat's attacks, each
-    (runs)."""
+def under_training_attack(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> dict[str, Tensor]:
+    """Accuracy at X and X̃ at once, on test and on training points, each (runs)."""
     n = spec.evaluation.points
-    x, y = data.test.x[:, :n], data.test.y[:, :n]
-    tx, ty = data.train.x, data.train.y
-    measured: dict[str, Tensor] = {
-        Dynamics.robust_training_attack: right_at_both(net, x, attack(net, x, y), y).double().mean(-1),
-        Dynamics.robust_train_training_attack: right_at_both(net, tx, attack(net, tx, ty), ty)
-        .double()
-        .mean(-1),
+    sets = {
+        Dynamics.robust_training_attack: (data.test.x[:, :n], data.test.y[:, :n]),
+        Dynamics.robust_train_training_attack: (data.train.x, data.train.y),
     }
+    return {
+        str(name): right_at_both(net, x, attack(net, x, y), y).double().mean(-1)
+        for name, (x, y) in sets.items()
+    }
+
+
+def robust_accuracies(spec: PatchFig3, data: Data, net: PatchNet) -> dict[str, Tensor]:
+    """Accuracy under the model-free Δ and under every threat's attacks, each (runs)."""
+    n = spec.evaluation.points
     found: dict[str, list[float]] = {name: [] for name in ROBUST_OVER.values()}
     for index, seed in enumerate(spec.seeds):
         one, batch = net.run(index), data.test_of(index, n)
@@ -255,7 +259,7 @@ def robust_accuracies(spec: PatchFig3, data: Data, net: PatchNet, attack: Pertur
             delta = model_free(spec.law, batch, spec.eps, stream(seed, "attack", "model-free"), spec.norm)
             right = margin(one(batch.x + delta), batch.y) > 0
             found.setdefault(Dynamics.robust_model_free, []).append(float(right.double().mean()))
-    return measured | {name: torch.tensor(values) for name, values in found.items()}
+    return {name: torch.tensor(values) for name, values in found.items()}
 
 
 def radius_curves(spec: PatchFig3, data: Data, w: Tensor, seeds: Sequence[int]) -> Rows:
