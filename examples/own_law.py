@@ -5,6 +5,7 @@ non-robust features, and adversarial training the robust ones? `python examples/
 """
 
 import sys
+from pathlib import Path
 
 import polars as pl
 import torch
@@ -17,7 +18,12 @@ from featscope.dynamics.patch_observables import feature_correlations, own_corre
 from featscope.dynamics.trajectory import trajectory
 from featscope.laws.patches import PatchBatch
 from featscope.nets.patch_cnn import PatchNetSpec
-from featscope.plots.style import NON_ROBUST, ROBUST, finish, panels
+from featscope.plots.axes import Axis
+from featscope.plots.palette import NON_ROBUST, ROBUST
+from featscope.plots.panels import Panel
+from featscope.plots.picture import Picture
+from featscope.plots.series import Curve
+from featscope.plots.sheet import side_by_side
 
 
 class Fading(fs.PatchLaw, registered="fading"):
@@ -48,15 +54,26 @@ def train(law: Fading, attack: PatchTrainingAttack | None, steps: int) -> pl.Dat
     return table(trajectory(step, start, steps, look, every=10).rows)
 
 
+def drawn(found: dict[str, pl.DataFrame]) -> Picture:
+    """Both trainings side by side."""
+    panels = []
+    for name, rows in found.items():
+        robust = Curve("robust: max ⟨w, u⟩", ROBUST, rows["step"].to_list(), rows["u"].to_list())
+        other = Curve("non-robust: max ⟨w, v⟩", NON_ROBUST, rows["step"].to_list(), rows["v"].to_list())
+        panels.append(Panel(f"{name} training", Axis("step"), Axis("correlation"), [robust, other]))
+    return Picture(
+        title="Features learned from points that are dimmed",
+        caption="The largest correlation of a neuron with each class's own robust and non-robust feature.",
+        alt="Two line charts over steps, one for each training: correlation with robust and non-robust "
+        "features.",
+        spec=side_by_side(panels),
+    )
+
+
 def main(picture: str = "own_law.png", steps: int = 1000) -> dict[str, pl.DataFrame]:
     """Train in both ways, draw both, and return the rows."""
-    figure, axes = panels(1, 2)
     found = {name: train(Fading(k=2, d=40), attack, steps) for name, attack in ATTACKS.items()}
-    for ax, (name, rows) in zip(axes[0], found.items(), strict=True):
-        ax.plot(rows["step"], rows["u"], color=ROBUST, label="robust: max ⟨w, u⟩")
-        ax.plot(rows["step"], rows["v"], color=NON_ROBUST, label="non-robust: max ⟨w, v⟩")
-        finish(ax, f"{name} training", "step", "correlation")
-    figure.savefig(picture)
+    drawn(found).save(Path(picture))
     return found
 
 

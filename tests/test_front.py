@@ -19,7 +19,7 @@ import featscope as fs
 from featscope.front import FinishedRun, Listing
 from featscope.plots.picture import Picture
 
-HEAVY = ("torch", "numpy", "polars", "pydantic", "matplotlib", "typer", "rich")
+HEAVY = ("torch", "numpy", "polars", "pydantic", "vl_convert", "typer", "rich")
 PUBLIC = sorted(set(fs.__all__) - {"__version__"})
 
 
@@ -105,10 +105,11 @@ def test_a_run_reads_with_types_and_shows_itself(folder: Path) -> None:
     assert run.settings.seeds == (4,)
     assert isinstance(run.rows, pl.DataFrame)
     assert all(isinstance(figure, Picture) for figure in run.figures().values())
-    first, second = repr(run).splitlines()
-    assert first == f"run of signal-lemmas in {run.path}"
-    assert second.startswith(f"{run.rows.height} rows; summary: A.1, A.2")
-    assert f"<td>A.1</td><td>{run.summary['A.1']:.4g}</td>" in run._repr_html_()
+    first, *rest = repr(run).splitlines()
+    assert first == f"run of signal-lemmas in {run.path}, {run.rows.height} rows"
+    told = f"{run.summary['A.1']:.4g}"
+    assert rest[0] == f"  Lemma A.1: the slowest sequence as a share of its bound: {told}"
+    assert f"share of its bound</td><td>{told}</td>" in run._repr_html_()
     again = fs.run("signal-lemmas", profile="quick", out=folder, rates=[0.5, 1.0], seeds=[4])
     assert again.path == run.path
     assert again.manifest == run.manifest
@@ -138,7 +139,7 @@ def test_settings_are_those_of_the_command_line(folder: Path, capsys: pytest.Cap
 
 def _said(invoke, arguments, capsys):
     assert invoke(arguments) == 0
-    return capsys.readouterr().err
+    return capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_a_check_is_a_list_that_shows_itself_as_a_table(folder: Path) -> None:
     assert [line.id for line in lines] == ["CG-LA.1", "CG-LA.2"]
     assert {"runs"} <= set(lines[0].evidence)
     head, first, second = repr(lines).splitlines()
-    assert head.split() == ["claim", "reading", "verdict", "value", "bound"]
+    assert head.split() == ["claim", "reading", "verdict", "value", "rule", "interval", "statement"]
     assert first.split()[0] == "CG-LA.1"
     assert f"{lines[1].value:.4g}" in second
     assert lines._repr_html_().count("<tr>") == 3
@@ -287,3 +288,8 @@ def test_a_curve_needs_radii_in_order() -> None:
     for radii in ([], [0.2, 0.1]):
         with pytest.raises(fs.BadInput):
             fs.robustness_curve(linear(), x, y, radii=radii)
+
+
+def test_a_run_draws_its_figures(folder: Path) -> None:
+    figures = fs.run("patch-minima", profile="quick", out=folder, points=50, attacked=5).figures()
+    assert [(name, type(figure)) for name, figure in figures.items()] == [("minima", Picture)]

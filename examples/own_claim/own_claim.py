@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import polars as pl
 import torch
-from matplotlib.figure import Figure
 
 from featscope.claims.claim import Claim, Finding, Need, Reading, Runs
 from featscope.claims.judging import at_most, every
@@ -20,7 +19,12 @@ from featscope.core.store import Folder, Rows
 from featscope.core.streams import stream
 from featscope.experiments.run import Run
 from featscope.experiments.spec import Experiment, Spec
-from featscope.plots.style import GREY, ROBUST, finish, panels
+from featscope.plots.axes import Axis
+from featscope.plots.palette import CATEGORIES, THEORY
+from featscope.plots.panels import Panel
+from featscope.plots.picture import Picture
+from featscope.plots.series import Curve, points
+from featscope.plots.sheet import side_by_side
 
 
 class Maxima(Spec):
@@ -62,13 +66,19 @@ def judge(runs: Runs) -> Finding:
     return every({f"m={m}": at_most(mean_interval(values), 1.0) for m, values in shares.items()})
 
 
-def draw(run: Run) -> Figure:
+def draw(run: Run) -> Picture:
     """Every draw, and the bound."""
-    (figure, axes), rows, counts = panels(1, 1), run.part("drawn"), Maxima.of(run).counts
-    axes[0, 0].semilogx(rows[Drawn.m], rows[Drawn.largest], ".", color=ROBUST, label="draws")
-    axes[0, 0].plot(counts, [expected(m) for m in counts], color=GREY, label="√(2 ln m)")
-    finish(axes[0, 0], "the largest of m normals", "m", "value")
-    return figure
+    rows, counts = run.part("drawn"), Maxima.of(run).counts
+    draws = points("draws", CATEGORIES[0], rows[Drawn.m].to_list(), rows[Drawn.largest].to_list())
+    bound = Curve("√(2 ln m)", THEORY, counts, [expected(m) for m in counts])
+    panel = Panel("the largest of m normals", Axis("m", "log"), Axis("value"), [draws, bound])
+    return Picture(
+        title="The largest of m normals",
+        caption="Every draw of every seed, and the bound on their mean.",
+        alt="Points over m on a logarithmic axis, one for each seed, and the bound as a line.",
+        spec=side_by_side([panel]),
+        claims=("OWN-max",),
+    )
 
 
 EXPERIMENTS = (

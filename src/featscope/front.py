@@ -4,22 +4,24 @@ run by the tests."""
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from torch import Tensor
 
+from featscope.attacks.curve import require_ascending
 from featscope.attacks.suite import assess_curve, usual_attacks
 from featscope.attacks.threat import Threat
 from featscope.claims import book, ledger
 from featscope.claims.registry import claims as all_claims
-from featscope.core.errors import require, require_at_least
+from featscope.core.errors import require, require_at_least, require_whole
 from featscope.core.linearise import Model
 from featscope.core.stats import Interval, wilson
 from featscope.core.store import Store
 from featscope.experiments import runner
+from featscope.experiments.highlights import key_numbers
 from featscope.experiments.registry import experiment
 from featscope.experiments.registry import experiments as all_experiments
 from featscope.experiments.run import Run
@@ -73,25 +75,22 @@ class FinishedRun(Run):
     ``figures()``."""
 
     def figures(self) -> dict[str, Picture]:
-        """The run's figures by name, drawn from its rows now: each shows itself in a notebook, and has ``save(path)``."""
+        """The run's figures by name, drawn from its rows now: each shows itself in a notebook, and has
+        ``save(path)``."""
         return figures(self)
 
-    def _key_numbers(
-        self, body: Mapping[str, Any] | None = None, prefix: str = ""
-    ) -> Iterator[tuple[str, str]]:
-        for key, value in (self.summary if body is None else body).items():
-            if isinstance(value, Mapping):
-                yield from self._key_numbers(value, f"{prefix}{key}.")
-            else:
-                yield f"{prefix}{key}", _short(value)
+    @property
+    def key_numbers(self) -> list[tuple[str, str]]:
+        """What a person wants to read of the run: meaning and value."""
+        return key_numbers(experiment(self.experiment).highlights, self.summary)
 
     def __repr__(self) -> str:
-        keys = ", ".join(self.summary)
-        return f"run of {self.experiment} in {self.path}\n{self.rows.height} rows; summary: {_short(keys)}"
+        lines = [f"run of {self.experiment} in {self.path}, {self.rows.height} rows"]
+        return "\n".join(lines + [f"  {meaning}: {value}" for meaning, value in self.key_numbers])
 
     def _repr_html_(self) -> str:
         place = html.escape(f"{self.experiment} in {self.path}, {self.rows.height} rows")
-        return f"<p>{place}</p>{_html_table(list(self._key_numbers()))}"
+        return f"<p>{place}</p>{_html_table(self.key_numbers)}"
 
 
 def run(
@@ -114,15 +113,27 @@ def run(
     ((0.1, 1.0), True, True)
     """
     wanted = request(experiment(name), profile, _changes(settings, seeds))
-    return FinishedRun(runner.run(wanted, Store(Path(out)), force=force).path)
+    return FinishedRun(runner.run(wanted, _store(out), force=force).path)
 
 
 def _changes(settings: Mapping[str, Any], seeds: int | Sequence[int] | None) -> dict[str, Any]:
     """Settings as `--set` has them."""
     changes = {key.replace("__", "."): value for key, value in settings.items()}
-    if isinstance(seeds, int):
-        seeds = range(require_at_least("seeds", seeds, 1))
-    return changes if seeds is None else {**changes, "seeds": list(seeds)}
+    return changes if seeds is None else {**changes, "seeds": _seeds(seeds)}
+
+
+def _seeds(seeds: int | Sequence[int]) -> list[int]:
+    """The seeds that are meant: how many, or which."""
+    if isinstance(seeds, Iterable) and not isinstance(seeds, str):
+        return list(seeds)
+    return list(range(require_whole("seeds", seeds, 1)))
+
+
+def _store(out: str | Path) -> Store:
+    place = Path(out)
+    free = place.is_dir() or not place.exists()
+    require(free, "runs need a folder, and this is a file", f"out={str(out)!r}", "name a folder")
+    return Store(place)
 
 
 def check(
@@ -148,9 +159,9 @@ def check(
     >>> fs.check("CG-LA.1", profile="quick", out=folder, rates=[0.1, 1.0])[0].settings
     {'rates': [0.1, 1.0]}
     """
-    require_at_least("jobs", jobs, 1)
+    require_whole("jobs", jobs, 1)
     changes, chosen = _changes(settings, seeds), ledger.select(ids, paper, images)
-    lines = list(ledger.check(chosen, profile, Store(Path(out)), jobs=jobs, settings=changes))
+    lines = list(ledger.check(chosen, profile, _store(out), jobs=jobs, settings=changes))
     book.merge(Path(out), lines, profile)
     columns: dict[str, Callable[[ledger.Line], str]] = {
         "claim": lambda line: line.id,
@@ -317,11 +328,22 @@ def robustness_curve(
     require(
         isinstance(x, Tensor), "images must be a torch tensor", type(x).__name__, "use torch.as_tensor(x)"
     )
-    require(len(radii) > 0, "a curve needs radii", "radii=[]", "give at least one")
-    attacks, doubts = usual_attacks(x, require_at_least("steps", steps, 1))
-    threat = Threat(norm, max(radii), event=x.dim() - 1, bounds=bounds)
-    found = assess_curve(model, x, y, threat, list(radii), attacks, seed, require_at_least("batch", batch, 1))
-    return RobustnessCurve(list(radii), norm, found.fooled_at, found.delta, doubts + found.warnings)
+    listed = _radii(radii)
+    attacks, doubts = usual_attacks(x, require_whole("steps", steps, 1))
+    threat = Threat(norm, max(listed), event=max(x.dim() - 1, 1), bounds=bounds)
+    seed, batch = require_whole("seed", seed, 0), require_whole("batch", batch, 1)
+    found = assess_curve(model, x, y, threat, listed, attacks, seed, batch)
+    return RobustnessCurve(listed, norm, found.fooled_at, found.delta, doubts + found.warnings)
+
+
+def _radii(radii: Sequence[float]) -> list[float]:
+    """Ascending radii as a list of numbers."""
+    several = isinstance(radii, Iterable) and not isinstance(radii, str)
+    require(several, "radii are a list of numbers", f"radii={radii!r}", "write [0.1], or use fs.robustness")
+    listed = [require_at_least("eps", float(r) if isinstance(r, Tensor) else r, 0.0) for r in radii]
+    require(bool(listed), "a curve needs radii", "radii=[]", "give at least one")
+    require_ascending(listed)
+    return listed
 
 
 def robustness(

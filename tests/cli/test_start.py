@@ -10,19 +10,29 @@ from featscope.bench import start
 from featscope.bench.registry import BENCHES
 
 # typer loads pydantic by itself
-HEAVY = ["torch", "numpy", "scipy", "polars", "matplotlib", "jinja2", "safetensors"]
+HEAVY = ["torch", "numpy", "scipy", "polars", "vl_convert", "jinja2", "safetensors"]
 LIGHT = {
     "--help": "Usage: featscope [OPTIONS] COMMAND",
     "--version": "0.",
     "run --help": "--profile",
     "check --help": "--jobs",
     "report --help": "--out",
+    "figures --help": "--format",
     "list --help": "--json",
+    "list": "patch-fig3, patch-minima",
+    "list at": "AT-P3.2",
+    "list --paper FA --json": '"FA-T4.5"',
+    "list zzz": "error: nothing is about this: zzz",
+    "show --help": "--json",
+    "runs --help": "export",
+    "runs clean --help": "--yes",
+    "run patch-fgi3": "error: unknown experiment: patch-fgi3; did you mean patch-fig3",
+    "show patch-fgi3": "error: unknown experiment: patch-fgi3",
     "bench --help": "--json",
     "data fetch --help": "--source",
     "chekc": "error: unknown verb: chekc; did you mean check?",
-    "rnu": "error: unknown verb: rnu; did you mean run?",
-    "nonsense": "choose one of bench, check, data, list, report, run",
+    "rnu": "error: unknown verb: rnu; did you mean run or runs?",
+    "nonsense": "choose one of bench, check, data, doctor, explain, figures, list, report, run",
     "run": "error: Missing argument",
     "run patch-fig3 --profil quick": "error: No such option",
 }

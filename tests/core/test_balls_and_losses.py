@@ -11,7 +11,7 @@ from torch import nn
 from featscope.core import rules
 from featscope.core.balls import Ball, ball
 from featscope.core.conditions import asks_at_least, asks_at_most, unmet
-from featscope.core.errors import BadInput, nearest, require_at_least, require_positive
+from featscope.core.errors import BadInput, nearest, require_at_least, require_positive, require_whole
 from featscope.core.frozen import Value
 from featscope.core.linearise import linearise
 from featscope.core.losses import (
@@ -228,12 +228,15 @@ def test_a_stream_is_the_hash_of_seed_and_names():
 def test_bounds_of_numbers_are_met_exactly():
     assert require_at_least("n", 3, 3) == 3
     assert require_positive("x", 1e-300) == 1e-300
-    for refused in (2, math.inf, math.nan):
-        with pytest.raises(BadInput, match="at least 3"):
+    for refused, rule in ((2, "at least 3"), (math.inf, "finite"), (math.nan, "finite"), (True, "a number")):
+        with pytest.raises(BadInput, match=rule):
             require_at_least("n", refused, 3)
-    for refused in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(BadInput, match="positive"):
+    for refused, rule in ((0.0, "positive"), (-1.0, "positive"), (math.inf, "finite"), ("1", "a number")):
+        with pytest.raises(BadInput, match=rule):
             require_positive("x", refused)
+    for refused, rule in ((2.0, "whole"), (True, "whole"), (2, "at least 3")):
+        with pytest.raises(BadInput, match=rule):
+            require_whole("n", refused, 3)
 
 
 def test_conditions_include_their_bound():

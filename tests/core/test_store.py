@@ -13,6 +13,7 @@ from featscope.core import store as stores
 from featscope.core.errors import BadInput, FeatscopeError
 from featscope.core.files import digest
 from featscope.core.progress import Silent
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Store
 from featscope.core.stored import StoredRun, find_stored
 from featscope.experiments import spec as specs
@@ -24,8 +25,7 @@ CALLS: list[str] = []
 
 class Toy(Spec):
     profiles: ClassVar = {"quick": {"size": 2}}
-    aliases: ClassVar = {"n": "size"}
-    size: int = 3
+    size: int = setting(3, "rows", letter="n")
     eps: float = 0.5
 
 
@@ -188,3 +188,11 @@ def test_keys_can_be_short_letters_or_whole() -> None:
     with pytest.raises(BadInput, match="sigma_n"):
         specs.resolve(plan, "quick", {"sigma_m": 1})
     assert json.loads(spec.model_dump_json())["eps"] == 1.2
+
+
+def test_nobody_is_told_to_delete_a_folder_that_holds_other_runs(tmp_path: Path) -> None:
+    run(Request(TOY, specs.resolve(TOY, "cpu")), Store(tmp_path))
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(BadInput, match=r"move manifest\.json out of") as caught:
+        StoredRun(tmp_path).manifest  # noqa: B018 - reading refuses
+    assert "delete the folder" not in str(caught.value)

@@ -621,7 +621,7 @@ def test_both_dynamics_side_by_side() -> None:
     x, y = instance.train.x, instance.train.y
     descent = sg.descent_step(x, y, ETA, LAM, sg.weakened(x, 0.4))
     recursion, start = sg.recursion_step(kernel, objective), kernel.start(POINTS)
-    step = sg.side_by_side(recursion, start, descent)
+    step = sg.both_routes(recursion, start, descent)
     both = step(sg.RoutePair(start.u, start.v, start.c, instance.w), 0)
     assert torch.allclose(both.w[..., 0], both.u, atol=1e-12)
     alone = recursion(recursion(start, 0), 1)

@@ -1,5 +1,5 @@
-"""What an experiment writes is what it declares: every part, every column, in the quick profile; and its figures can be
-read."""
+"""What an experiment writes is what it declares: every part, every column, both ways, in the quick profile; and its
+figures can be read."""
 
 from pathlib import Path
 

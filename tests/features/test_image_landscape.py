@@ -5,6 +5,7 @@ import pytest
 import torch
 from image_runs import finished
 from image_task import task, trained
+from pictures import checked_figures
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -17,7 +18,6 @@ from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve
 from featscope.features.landscape import ROUNDING, gradient_norms, landscape, largest_change, loss_and_norm
 from featscope.papers.cgro import image_landscape
-from featscope.report.figures import figures
 
 RADII = (0.0, 0.05, 0.1, 0.2)
 
@@ -160,7 +160,7 @@ SMALL_LANDSCAPE = {**TINY, "measured": 6, "attacked": 10, "steps": 2, "training.
 
 @pytest.mark.parametrize("name", ["image-landscape", "image-landscape-cifar10"])
 @pytest.mark.usefixtures("small_mnist", "small_cifar")
-def test_the_landscape_experiment_records_epochs_radii_and_risks(name, tmp_path):
+def test_the_landscape_experiment_records_epochs_radii_and_risks(name, tmp_path, capfd):
     plan = experiment(name)
     spec = resolve(plan, "quick", {**SMALL_LANDSCAPE, "training.attack.ramp.epochs": 0})
     done = finished(plan, spec, Store(tmp_path / "runs"))
@@ -183,7 +183,7 @@ def test_the_landscape_experiment_records_epochs_radii_and_risks(name, tmp_path)
         assert done.summary["outside_over_inside"][f"{what}_test"]["mean"] == pytest.approx(sum(ratios) / 2)
     single = done.tensor("radii", "change_test", seed=0).mean(1)
     assert single.tolist() == pytest.approx(last[0].filter(last[0]["set"] == "test")["change"].to_list())
-    assert set(figures(done)) == {"landscape", "flatness"}
+    assert set(checked_figures(done, capfd)) == {"landscape", "flatness"}
     # Two epochs at full radius are no correlation.
     assert done.summary["gap_and_flatness"] == {"pearson": [None, None], "spearman": [None, None]}
     for key in ("radii", "watched"):
@@ -210,7 +210,7 @@ def test_a_landscape_run_that_breaks_off_after_training_is_resumed_to_the_same_r
 
 
 @pytest.mark.usefixtures("small_mnist")
-def test_the_overfitting_experiment_compares_best_and_last(tmp_path):
+def test_the_overfitting_experiment_compares_best_and_last(tmp_path, capfd):
     plan = experiment("image-overfitting")
     spec = resolve(plan, "quick", {**TINY, "attacked": 10, "seeds": [0]})
     done = finished(plan, spec, Store(tmp_path / "runs"))
@@ -227,7 +227,7 @@ def test_the_overfitting_experiment_compares_best_and_last(tmp_path):
     rows = done.part("training", seed=0).sort("step")
     assert {"robust_train", "robust_test", "clean_test", "held_out"} <= set(rows.columns)
     assert rows["held_out"].to_list() == sorted(rows["held_out"].to_list())
-    assert set(figures(done)) == {"overfitting"}
+    assert set(checked_figures(done, capfd)) == {"overfitting"}
 
 
 @pytest.mark.parametrize("name", ["image-landscape", "image-overfitting", "image-separation"])

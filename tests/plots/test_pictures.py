@@ -3,8 +3,11 @@
 import base64
 import io
 import json
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -138,7 +141,7 @@ def test_categories_show_medians_seeds_and_what_is_printed() -> None:
     (panel,) = side_by_side([BARS])["concat"]
     bars, _, seeds, printed = (layer["data"]["values"] for layer in panel["layer"])
     assert [row["y"] for row in bars] == [0.2, None, 1, 0]
-    assert [row["y"] for row in seeds if row["series"] == "a"] == [0.1, 0.2, 0.9]
+    assert [row["y"] for row in seeds if row["series_0"] == "a"] == [0.1, 0.2, 0.9]
     assert [(row["place"], row["y"]) for row in printed] == [(0, 0.3)]
 
 
@@ -152,3 +155,27 @@ def test_images_are_inline_and_exact() -> None:
     assert (pixels[0] == 255).all()
     corners = [pixels[2, 2 + 12 * i] for i in range(3)]
     assert corners == [round(255 * float(value)) for value in IMAGES[:, 0, 0, 0]]
+
+
+def test_a_row_of_missing_cells_keeps_its_place_and_numbers_fit_their_cells() -> None:
+    table = [[np.nan, np.nan], [-0.034, 0.001], [0.5, 1.25]]
+    drawn = picture(HeatMap("cosines", table, SCALE, "weight", "feature")).svg()
+    texts = re.findall(r">([^<>]+)</text>", drawn)
+    assert {"1", "2", "3"} <= set(texts)
+    assert [text for text in texts if "." in text][:4] == ["−.03", ".00", ".50", "1.25"]
+
+
+@pytest.mark.parametrize("kind", ["linear", "log"])
+def test_labels_of_vertical_rules_have_room_above_the_curves(kind: Literal["linear", "log"]) -> None:
+    def top(rules: list[Rule]) -> float:
+        panel = Panel(
+            "lines", Axis("step"), Axis("loss", kind), [Curve("a", ROBUST, [0, 1], [1, 100])], rules
+        )
+        first = side_by_side([panel])["concat"][0]["layer"][0]
+        unit = first.get("layer", [first])[0]
+        return float(unit["encoding"]["y"]["scale"].get("domain", [1, 100])[1])
+
+    one, two = top([Rule(0.5, "half")]), top([Rule(0.5, "half"), Rule(0.7, "more")])
+    assert 100 == top([]) == top([Rule(50, "level", "y")]) < one < two
+    free = math.log(two / 100) / math.log(two) if kind == "log" else (two - 100) / (two - (1 - 0.04 * 99))
+    assert free * 200 == pytest.approx(2 * 13 + 6)

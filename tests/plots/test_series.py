@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from featscope.plots.axes import Axis
 from featscope.plots.palette import ATTACKED, CLEAN, NON_ROBUST, REFERENCE, ROBUST
 from featscope.plots.panels import Panel
+from featscope.plots.picture import Picture
 from featscope.plots.series import (
     EVERY_SEED,
     SPARSE,
@@ -174,14 +175,24 @@ def test_a_long_picture_is_thinned_to_its_share_of_rows() -> None:
     assert 0.5 * MOST_ROWS < rows <= 1.1 * MOST_ROWS
 
 
-def test_legends_switch_their_own_panel_and_those_that_leave_it_to_them() -> None:
-    make = lambda legend: Panel("p", LINEAR, LINEAR, [Curve("a", ROBUST, [1, 2], [1, 2])], legend=legend)  # noqa: E731
-    panels = side_by_side([make(True), make(False), make(True)])["concat"]
-    ruled = [panel["layer"][0]["encoding"]["opacity"]["condition"]["test"]["param"] for panel in panels]
-    assert ruled == ["shown_0", "shown_0", "shown_2"]
-    bound = [[p["name"] for p in panel["layer"][0]["params"] if p["bind"] == "legend"] for panel in panels]
-    assert bound == [["shown_0"], [], ["shown_2"]]
-    assert panels[1]["layer"][0]["encoding"]["color"]["legend"] is None
+def test_legends_switch_panels_of_their_names_and_those_that_leave_it_to_them() -> None:
+    def make(name: str, legend: bool) -> Panel:
+        return Panel("p", LINEAR, LINEAR, [Curve(name, ROBUST, [1, 2], [1, 2])], legend=legend)
+
+    shown = [make("a", True), make("b", False), make("b", True), make("a", True)]
+    first = [panel["layer"][0] for panel in side_by_side(shown)["concat"]]
+    switched = [layer["encoding"]["opacity"]["condition"]["test"]["param"] for layer in first]
+    assert switched == ["shown_0", "shown_0", "shown_2", "shown_3"]
+    bound = [[p["name"] for p in layer["params"] if p["bind"] == "legend"] for layer in first]
+    assert bound == [["shown_0"], [], ["shown_2"], ["shown_3"]]
+    assert first[1]["encoding"]["color"]["legend"] is None
+    # Vega-Lite takes a click in any legend of a field for a click in all of them.
+    assert [layer["encoding"]["color"]["field"] for layer in first] == [
+        "series_0",
+        "series_0",
+        "series_2",
+        "series_0",
+    ]
 
 
 def test_the_legend_shows_shapes_of_points_dashes_of_lines_and_squares_of_areas() -> None:
@@ -226,3 +237,13 @@ def test_a_band_counts_its_ends_into_the_axes() -> None:
     band = Band("b", ROBUST, [1, 10], [0.01, 0.1], [0.1, 0.2], [1, 2])
     area = layers(band, x=Axis("d", "log"), y=Axis("c", "log"))[0]
     assert area["encoding"]["y"]["scale"]["domain"] == [0.01, 2]
+
+
+@pytest.mark.parametrize("count", [2, SPARSE + 1])
+def test_what_the_first_layer_says_of_the_axes_is_drawn(count: int) -> None:
+    """Axes are written once for all layers, also where the first is a line with points that are not seen."""
+    x = np.linspace(0, 1, count)
+    ticks = Axis("share", limits=(0, 1), ticks=(0, 0.37, 1))
+    lines = [Curve("a", ROBUST, x, x), Curve("b", CLEAN, x, 1 - x)]
+    spec = side_by_side([Panel("p", LINEAR, ticks, lines, [Rule(0.5, "half", "y")])])
+    assert ">0.37<" in Picture("title", "caption", "alt", spec).svg()

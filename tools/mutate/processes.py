@@ -18,7 +18,6 @@ HEAVY = (
     "scipy.stats",
     "scipy.optimize",
     "polars",
-    "matplotlib.pyplot",
     "pydantic",
     "hypothesis",
     "typer",

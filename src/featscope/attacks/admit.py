@@ -27,8 +27,15 @@ def admit(model: Model, x: Tensor, y: Tensor, threat: Threat) -> tuple[Model, Te
         f"{type(x).__name__} and {type(y).__name__}",
         "use torch.as_tensor",
     )
+    swapped = y.dim() > 1 and y.is_floating_point() and not x.is_floating_point()
+    require(
+        not swapped, "images come before labels", f"{_type(x)} before {_type(y)}", "swap the two arguments"
+    )
+    one = "a single image has no batch", f"images of shape {tuple(x.shape)}, labels of shape {tuple(y.shape)}"
+    require(y.dim() > 0, *one, "use x[None] and y[None]")
     y = _labels(y)
     _images(x)
+    require(len(y) != 1 or len(x) == 1, *one, "use x[None]")
     require(
         len(x) == len(y) > 0,
         "there must be as many labels as images, and at least one",

@@ -81,6 +81,14 @@ def preflight(
             f"inputs reach from {float(x.min()):.3g} to {float(x.max()):.3g}, outside [0, 1], and the threat "
             "has no bounds"
         )
+    if (
+        threat.bounds is not None
+        and threat.norm == "Linf"
+        and threat.eps >= threat.bounds[1] - threat.bounds[0]
+    ):
+        warnings.append(
+            f"the radius {threat.eps:.3g} covers the range of the inputs: any image may become any other"
+        )
     if isinstance(model, nn.Module) and any(part.training for part in model.modules()):
         warnings.append("the network is in training mode; it is evaluated in evaluation mode")
     with in_mode(model, "eval"), torch.no_grad():

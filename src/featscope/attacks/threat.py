@@ -7,6 +7,7 @@ example.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,7 +15,15 @@ import torch
 from torch import Tensor
 
 from featscope.core.balls import Ball, ball
-from featscope.core.errors import require
+from featscope.core.errors import require, require_number
+
+
+def _pair(bounds: tuple[float, float]) -> tuple[float, float]:
+    """The least and the largest input."""
+    two = isinstance(bounds, Sequence) and not isinstance(bounds, str) and len(bounds) == 2
+    require(two, "bounds are two numbers", f"bounds={bounds!r}", "use (0.0, 1.0), or None for none")
+    low, high = (require_number("bounds", bound) for bound in bounds)
+    return low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +70,7 @@ class Threat:
         given = f"apart={self.apart}, event={self.event}"
         require(within, "a ball needs an axis of its own", given, "set apart below event")
         if self.bounds is not None:
-            low, high = self.bounds
+            low, high = _pair(self.bounds)
             require(low < high, "bounds need low < high", f"bounds={self.bounds}", "swap them")
 
     @cached_property

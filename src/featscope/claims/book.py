@@ -32,22 +32,36 @@ def document(lines: Sequence[Line], profile: str) -> Document:
     return {**head, "lines": [line.as_json() for line in lines]}
 
 
-def read(folder: Path) -> list[Line]:
-    """The lines that checks wrote into a folder, of either form; none where there is no ledger."""
+def contents(folder: Path) -> Document:
+    """What checks wrote into a folder, in the form of `document`; no lines where there is no ledger."""
     path = folder / NAME
     remedy = f"delete this file; `featscope check --out {folder}` writes it again from the runs"
     if not path.exists():
-        return []
+        return {"lines": []}
     found = read_json(path, remedy)
+    if lines_of(found) is None:
+        raise BadInput("not a ledger", str(path), remedy)
+    return found if isinstance(found, dict) else {"lines": found}
+
+
+def read(folder: Path) -> list[Line]:
+    """The lines that checks wrote into a folder."""
+    return lines_of(contents(folder)) or []
+
+
+def lines_of(found: Any) -> list[Line] | None:
+    """The lines of a document of either form; None if it is none."""
     listed = found.get("lines") if isinstance(found, dict) else found
     if not isinstance(listed, list) or not all(_is_line(line) for line in listed):
-        raise BadInput("not a ledger", str(path), remedy)
+        return None
     return [_line(line) for line in listed]
 
 
 def _is_line(line: Any) -> bool:
     return (
-        isinstance(line, dict) and set(line) >= _ASKED and all(isinstance(line[key], str) for key in _ASKED)
+        isinstance(line, dict)
+        and all(isinstance(line.get(key), str) for key in _ASKED)
+        and line["verdict"] in Verdict.__members__
     )
 
 
@@ -66,7 +80,7 @@ def merge(folder: Path, lines: Sequence[Line], profile: str) -> None:
         kept = {_place(line): line for line in read(folder)} | new
         order = {(id_, r.name): i for i, (id_, r) in enumerate(_readings())}
         known = [line for line in kept.values() if (line.id, line.reading) in order]
-        known.sort(key=lambda line: (order[line.id, line.reading], str(line.settings)))
+        known.sort(key=lambda line: (order[line.id, line.reading], bool(line.settings), str(line.settings)))
         profiles = {line.profile for line in known}
         write_json(folder / NAME, document(known, profile if profiles == {profile} else "mixed"))
 

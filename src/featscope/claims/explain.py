@@ -156,8 +156,8 @@ def _figures(claim: Claim) -> dict[str, list[str]]:
 
 def _test(claim: Claim) -> str:
     """The file whose rows hold the claim's judges to account; in a checkout the very file."""
-    folder = Path(featscope.__file__).parents[2] / "tests" / "papers" / claim.paper
-    for path in sorted(folder.glob("judge_rows_*.py")):
+    root = Path(featscope.__file__).parents[2]
+    for path in sorted(root.glob("tests/papers/*/judge_rows_*.py")):
         if f'"{claim.id}"' in path.read_text(encoding="utf-8"):
-            return f"tests/papers/{claim.paper}/{path.name}"
+            return path.relative_to(root).as_posix()
     return f"tests/papers/{claim.paper}/judge_rows_*.py"

@@ -11,7 +11,7 @@ from featscope.claims.registry import claim as claim_of
 from featscope.claims.registry import claims as all_claims
 from featscope.claims.registry import rules_history
 from featscope.claims.scope import assumed, settled
-from featscope.core.errors import BadInput, unknown
+from featscope.core.errors import BadInput, known_as, unknown
 from featscope.core.progress import Progress
 from featscope.core.store import Store
 from featscope.experiments.registry import experiment, rooms
@@ -25,9 +25,8 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Line:
-    """One reading of one claim with its verdict, the number that decided it, the bound it was held to
-    and from
-    which side, the interval over seeds, the hypotheses with their numbers, and the evidence."""
+    """One reading of one claim with its verdict, the number that decided it, the bound it was held to and
+    from which side, the interval over seeds, the hypotheses with their numbers, and the evidence."""
 
     id: str
     paper: str
@@ -72,9 +71,8 @@ def lacks(claim: Claim) -> list[str]:
 def select(ids: Sequence[str], paper: str | None, images: bool = False) -> list[Claim]:
     """The claims of these ids, of one paper if named; without ids, all on synthetic data, and with ``images``
     also those whose data is there."""
-    paper = paper.lower() if paper is not None else None
-    if paper is not None and paper not in rooms():
-        raise unknown("paper", paper, rooms())
+    if paper is not None:
+        paper = known_as("paper", paper, rooms())
     usual = (c for c in all_claims().values() if not data_of(c) or (images and not lacks(c)))
     chosen = [claim_of(name) for name in dict.fromkeys(ids)] if ids else list(usual)
     chosen = [claim for claim in chosen if paper is None or claim.paper == paper]

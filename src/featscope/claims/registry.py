@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import cache
 
 from featscope.claims.claim import Claim
-from featscope.core.errors import BadInput, unknown
+from featscope.core.errors import BadInput, known_as
 from featscope.experiments.registry import rooms
 
 
@@ -25,10 +25,7 @@ def claims() -> dict[str, Claim]:
 
 def claim(name: str) -> Claim:
     """Return the claim of that id, in capitals or not; an unknown id lists the nearest."""
-    for id_, found in claims().items():
-        if id_.lower() == name.lower():
-            return found
-    raise unknown("claim", name, claims())
+    return claims()[known_as("claim", name, claims())]
 
 
 def rules_history(claim: Claim) -> str | None:

@@ -14,36 +14,44 @@ from typing import Annotated
 import typer
 
 from featscope import __version__
-from featscope.cli import data
+from featscope.cli import data, runs
 from featscope.cli.bench import bench
 from featscope.cli.check import check
 from featscope.cli.console import out
+from featscope.cli.doctor import doctor
 from featscope.cli.explain import explain
+from featscope.cli.figures import figures
 from featscope.cli.listing import list_
 from featscope.cli.report import report
 from featscope.cli.run import run
-from featscope.cli.verify import verify
+from featscope.cli.show import show
+from featscope.cli.verify import verify_
 from featscope.core.errors import FeatscopeError, unknown
 
 app = typer.Typer(
     name="featscope",
     help="Run the models of the papers, check their statements, and measure the same on your own networks.",
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 VERBS: dict[str, Callable[..., None]] = {
     "list": list_,
+    "show": show,
     "run": run,
     "check": check,
     "explain": explain,
-    "verify": verify,
+    "verify": verify_,
     "report": report,
+    "figures": figures,
     "bench": bench,
+    "doctor": doctor,
 }
 for name, verb in VERBS.items():
     app.command(name)(verb)
-app.add_typer(data.app, name="data")
+GROUPS = {"data": data.app, "runs": runs.app}
+for name, group in GROUPS.items():
+    app.add_typer(group, name=name)
 
 
 def _version(show: bool) -> None:
@@ -74,7 +82,7 @@ UsageProblem: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
 
 def _require_verb(arguments: Sequence[str]) -> None:
     """Refuse a mistyped verb with the nearest ones."""
-    known = [*VERBS, "data"]
+    known = [*VERBS, *GROUPS]
     if arguments and not arguments[0].startswith("-") and arguments[0] not in known:
         raise unknown("verb", arguments[0], known)
 

@@ -11,7 +11,7 @@ from featscope.cli.console import JsonOption, out, print_json
 from featscope.core.errors import BadInput
 
 
-def verify(
+def verify_(
     path: Annotated[Path, typer.Argument(help="a run folder, one that holds runs, or a certificate file")],
     export: Annotated[
         Path | None,

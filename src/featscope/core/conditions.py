@@ -29,8 +29,3 @@ def asks_at_least(name: str, text: str, value: float, bound: float) -> Condition
 def asks_at_most(name: str, text: str, value: float, bound: float) -> Condition:
     """The condition value ≤ bound."""
     return Condition(name, text, value, bound, value <= bound)
-
-
-def unmet(conditions: list[Condition]) -> list[str]:
-    """The texts of the conditions that are not met, with their numbers."""
-    return [f"{c.text}: {c.value:.4g} against {c.bound:.4g}" for c in conditions if not c.met]

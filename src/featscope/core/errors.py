@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -45,23 +46,38 @@ def require(ok: bool, rule: str, value: str, remedy: str) -> None:
         raise BadInput(rule, value, remedy)
 
 
+def require_number(name: str, value: N) -> N:
+    """Return ``value`` if it is a finite number; true is none."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    require(
+        real, f"{name} must be a number", f"{name}={value!r}"[:120], "write it as one, for example 8 / 255"
+    )
+    require(math.isfinite(value), f"{name} must be finite", f"{name}={value}", "give a number")
+    return value
+
+
 def require_positive(name: str, value: N) -> N:
     """Return ``value`` if it is finite and > 0."""
-    require(
-        math.isfinite(value) and value > 0, f"{name} must be positive", f"{name}={value}", f"raise {name}"
-    )
+    require(require_number(name, value) > 0, f"{name} must be positive", f"{name}={value}", f"raise {name}")
     return value
 
 
 def require_at_least(name: str, value: N, least: N) -> N:
     """Return ``value`` if it is finite and ≥ ``least``."""
     require(
-        math.isfinite(value) and value >= least,
+        require_number(name, value) >= least,
         f"{name} must be at least {least}",
         f"{name}={value}",
         f"set {name} to {least} or more",
     )
     return value
+
+
+def require_whole(name: str, value: int, least: int) -> int:
+    """Return ``value`` if it is a whole number ≥ ``least``."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    require(whole, f"{name} must be a whole number", f"{name}={value!r}"[:120], f"use int({name})")
+    return require_at_least(name, value, least)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -71,6 +87,18 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if close:
         return "did you mean " + " or ".join(close) + "?"
     return "choose one of " + ", ".join(names)
+
+
+def known_as(kind: str, name: str, known: Iterable[str]) -> str:
+    """The known name that is meant, whatever the case of its letters; an unknown one lists the nearest."""
+    text = isinstance(name, str)
+    require(
+        text, f"{kind} must be given by name", repr(name)[:120], f"write it as text, one {kind} at a time"
+    )
+    names = {each.casefold(): each for each in known}
+    if name.casefold() not in names:
+        raise unknown(kind, name, names.values())
+    return names[name.casefold()]
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> BadInput:

@@ -63,7 +63,10 @@ GONE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 def damaged(path: Path, error: Exception, remedy: str | None = None) -> Damaged:
     """The one-line error of a damaged file, with what to do."""
     reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-    again = f"delete the folder {path.parent} and make the run again with the command that made it"
+    home = path.parent
+    again = f"delete the folder {home} and make the run again with the command that made it"
+    if any(home.glob("*/manifest.json")) or any(home.glob("*/*/manifest.json")):
+        again = f"move {path.name} out of {home}, which holds runs that are not harmed"
     return Damaged("damaged or missing file", f"{path} ({reason})", remedy or again)
 
 

@@ -7,14 +7,16 @@ the code, says in a run's identity that a part is of another type than the one d
 from __future__ import annotations
 
 import json
+import re
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticSerializationError
 
 from featscope.core.errors import BadInput, require, unknown
+from featscope.core.settings import inherit_meanings, require_declared
 
 
 class Value(BaseModel):
@@ -27,6 +29,19 @@ class Value(BaseModel):
     def __init_subclass__(cls, registered: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.registered_name = _register(cls, registered)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        inherit_meanings(cls)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_declared(cls, data: Any) -> Any:
+        for name, value in data.items() if isinstance(data, dict) else ():
+            if name in cls.model_fields:
+                require_declared(name, cls.model_fields[name], value)
+        return data
 
     def __init__(self, **data: Any) -> None:
         try:
@@ -109,7 +124,7 @@ def _others(part: Any, expected: set[type], key: str) -> Iterable[tuple[str, str
             yield from _others(item, expected, f"{inner}{index}")
 
 
-def _models(annotation: Any) -> set[type]:
+def _models(annotation: Any) -> set[type[BaseModel]]:
     """All models that an annotation names, at any depth."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return {annotation}
@@ -133,12 +148,53 @@ def _name_of(part: BaseModel, key: str) -> str:
 
 def one_line(error: ValidationError, model: type[BaseModel]) -> BadInput:
     """Turn pydantic's first complaint into the rule, the value and the remedy."""
-    first = error.errors()[0]
-    cause = first.get("ctx", {}).get("error")
+    # Of a union every option complains; the one that got furthest is the one that was meant.
+    first = max(error.errors(), key=lambda problem: len(problem["loc"]))
+    context = first.get("ctx", {})
+    cause = context.get("error")
     if isinstance(cause, BadInput):
         return cause
-    name = ".".join(str(part) for part in first["loc"]) or model.__name__
+    name = _key(first["loc"], model) or model.__name__
     if first["type"] == "extra_forbidden":
         return unknown("key", name, model.model_fields)
-    rule = f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}"
-    return BadInput(rule, f"{name}={first['input']!r}", "`featscope list --json` shows the keys")
+    if first["type"] == "union_tag_invalid":
+        expected = re.findall(r"'([^']*)'", str(context["expected_tags"]))
+        return unknown(f"name for {name}", str(context["tag"]), expected)
+    said = _MESSAGES.get(first["type"], first["msg"][0].lower() + first["msg"][1:])
+    remedy = "`featscope show EXPERIMENT` says what each setting may be"
+    return BadInput(f"{name}: {said}", f"{name}={_shortened(first['input'])}", remedy)
+
+
+#: pydantic's words where they speak of pydantic
+_MESSAGES = {
+    "tuple_type": "a list is needed, such as [1, 2]",
+    "model_type": 'parts are needed, such as {"d": 50}',
+    "model_attributes_type": "a number, or a name with its parts, is needed",
+    "missing": "is missing",
+    "int_from_float": "a whole number is needed",
+    "int_parsing": "a whole number is needed",
+    "float_parsing": "a number is needed",
+    "float_type": "a number is needed",
+    "int_type": "a whole number is needed",
+}
+
+
+def _shortened(value: Any, most: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _key(place: Iterable[int | str], model: type[BaseModel]) -> str:
+    """The dotted key of a complaint; pydantic names validators and options of unions on the way, which are no
+    keys."""
+    known, keys = set(model.model_fields), list[str]()
+    for level in place:
+        if isinstance(level, int):
+            keys.append(str(level))
+        elif level in known:
+            keys.append(level)
+            inner = _models(model.model_fields[level].annotation) if level in model.model_fields else set()
+            known = known.union(*(kind.model_fields for kind in inner)) if inner else known
+        elif not keys:
+            keys.append(level)
+    return ".".join(keys)

@@ -14,6 +14,11 @@ from filelock import FileLock, Timeout
 
 from featscope.core.errors import FeatscopeError
 
+
+class Busy(FeatscopeError):
+    """Another process is writing here."""
+
+
 #: the hidden folder with the locks of the runs and data sets beside it
 FOLDER = ".locks"
 
@@ -47,7 +52,7 @@ def _held(
         lock.acquire(timeout=0)
     except Timeout:
         if not wait:
-            raise FeatscopeError(
+            raise Busy(
                 f"another process is writing this: {place}; wait for it or use another folder"
             ) from None
         tell = waiting or (lambda _: None)

@@ -11,6 +11,8 @@ import hashlib
 
 import torch
 
+from featscope.core.errors import require_whole
+
 
 def derive(seed: int, *names: str | int) -> int:
     """Return a 63-bit integer that is a fixed function of ``seed`` and ``names`` (SHA-256)."""
@@ -26,4 +28,4 @@ def stream(seed: int, *names: str | int) -> torch.Generator:
     >>> bool(draws[0] == draws[1]), bool(draws[0] == draws[2])
     (True, False)
     """
-    return torch.Generator().manual_seed(derive(seed, *names))
+    return torch.Generator().manual_seed(derive(require_whole("seed", seed, 0), *names))

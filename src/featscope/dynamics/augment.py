@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.core.frozen import Value
+from featscope.core.settings import setting
 
 
 class Augment(Value):
     """Each image is shifted by up to ``shift`` pixels in both directions, black moving in, and mirrored with
     chance ½ if ``mirror``."""
 
-    shift: int = Field(default=0, ge=0)
-    mirror: bool = False
+    shift: int = setting(0, "most pixels of a random shift", ge=0)
+    mirror: bool = setting(False, "mirror images with chance ½")
 
     def __call__(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Augmented copies of images (N, C, H, W)."""

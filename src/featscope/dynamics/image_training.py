@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -25,6 +24,7 @@ from featscope.core.errors import BadInput, require
 from featscope.core.frozen import Value
 from featscope.core.linearise import Model
 from featscope.core.losses import margin
+from featscope.core.settings import setting
 from featscope.core.store import Part
 from featscope.core.streams import stream
 from featscope.dynamics.augment import Augment
@@ -41,14 +41,14 @@ class AttackSpec(Value):
     one step of 1.25·ε is FGSM-RS.
     """
 
-    norm: Literal["Linf", "L2"] = "Linf"
-    eps: float = Field(default=0.3, ge=0)
-    steps: int = Field(default=7, ge=1)
-    step_size: float | None = Field(default=None, gt=0)
-    random_start: bool = True
-    objective: Literal["cross-entropy", "margin"] = "cross-entropy"
-    ramp: Ramp = Ramp()
-    batchnorm: Mode = Field(default="eval", description="mode of the network while examples are perturbed")
+    norm: Literal["Linf", "L2"] = setting("Linf", "norm of the threat")
+    eps: float = setting(0.3, "radius of the threat; images are in [0, 1]", letter="ε", ge=0)
+    steps: int = setting(7, "steps of PGD", ge=1)
+    step_size: float | None = setting(None, "step size of PGD; 2.5·ε/steps if not given", gt=0)
+    random_start: bool = setting(True, "start at a random point of the ball")
+    objective: Literal["cross-entropy", "margin"] = setting("cross-entropy", "what the attack raises")
+    ramp: Ramp = setting(Ramp(), "how the radius grows at the beginning of training")
+    batchnorm: Mode = setting("eval", "mode of the network while examples are perturbed")
 
     def threat(self, eps: float | None = None) -> Threat:
         """Images stay in [0, 1]."""
@@ -85,22 +85,22 @@ class TrainingSpec(Value):
     (CGRO); `trades`: clean + β·KL(clean ‖ perturbed), with the perturbation that raises the KL.
     """
 
-    method: Method = "standard"
-    epochs: int = Field(default=10, ge=1)
-    batch_size: int = Field(default=128, ge=2)
-    schedule: Schedule = Schedule()
-    momentum: float = Field(default=0.9, ge=0, lt=1)
-    weight_decay: float = Field(default=5e-4, ge=0)
-    attack: AttackSpec = AttackSpec()
-    lam: float = Field(default=0.9, ge=0, le=1)
-    beta: float = Field(default=6.0, ge=0)
-    augment: Augment = Augment()
-    held_out: float = Field(
-        default=0.1, gt=0, lt=1, description="share of the training images that chooses the best epoch"
+    method: Method = setting("standard", "loss that is minimised: standard, adversarial, mixed or trades")
+    epochs: int = setting(10, "passes over the training images", ge=1)
+    batch_size: int = setting(128, "images of a step", ge=2)
+    schedule: Schedule = setting(Schedule(), "learning rate over the training")
+    momentum: float = setting(0.9, "momentum of SGD", ge=0, lt=1)
+    weight_decay: float = setting(5e-4, "weight decay of SGD", ge=0)
+    attack: AttackSpec = setting(AttackSpec(), "the training attack")
+    lam: float = setting(0.9, "weight of the perturbed loss in `mixed`", letter="λ", ge=0, le=1)
+    beta: float = setting(6.0, "weight of the KL term in `trades`", letter="β", ge=0)
+    augment: Augment = setting(Augment(), "random changes of the training images")
+    held_out: float = setting(0.1, "share of the training images that chooses the best epoch", gt=0, lt=1)
+    select: Literal["clean", "robust"] = setting(
+        "clean", "score that chooses the best epoch: clean or robust accuracy on the held-out images"
     )
-    select: Literal["clean", "robust"] = "clean"
-    select_steps: int = Field(default=10, ge=1)
-    autocast: bool = False
+    select_steps: int = setting(10, "PGD steps of the robust score", ge=1)
+    autocast: bool = setting(False, "compute in bfloat16 where torch allows it")
 
 
 class Trained(NamedTuple):

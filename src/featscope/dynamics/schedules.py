@@ -6,10 +6,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from pydantic import Field
-
 from featscope.core.errors import require
 from featscope.core.frozen import Value
+from featscope.core.settings import setting
 
 
 class Schedule(Value):
@@ -20,11 +19,15 @@ class Schedule(Value):
     ``drops`` (shares of training).
     """
 
-    shape: Literal["constant", "cyclical", "cosine", "piecewise"] = "cyclical"
-    peak: float = Field(default=0.1, gt=0)
-    rise: float = Field(default=0.4, gt=0, lt=1)
-    drops: tuple[float, ...] = (0.5, 0.75)
-    factor: float = Field(default=0.1, gt=0, lt=1)
+    shape: Literal["constant", "cyclical", "cosine", "piecewise"] = setting(
+        "cyclical", "how the learning rate moves"
+    )
+    peak: float = setting(0.1, "the largest learning rate", letter="η", gt=0)
+    rise: float = setting(0.4, "share of the training at which the peak is reached (cyclical)", gt=0, lt=1)
+    drops: tuple[float, ...] = setting(
+        (0.5, 0.75), "shares of the training at which the rate drops (piecewise)"
+    )
+    factor: float = setting(0.1, "factor of each drop (piecewise)", gt=0, lt=1)
 
     def model_post_init(self, context: object) -> None:
         """Drops lie inside the training, in order."""
@@ -54,7 +57,9 @@ class Ramp(Value):
     """A radius that grows linearly from 0 to its full size over the first ``epochs`` epochs (0: full size at
     once)."""
 
-    epochs: float = Field(default=0.0, ge=0)
+    epochs: float = setting(
+        0.0, "epochs over which the radius grows from 0 to its full size; 0: full size at once", ge=0
+    )
 
     def __call__(self, eps: float, epoch: float) -> float:
         """The radius at an epoch (fractions count)."""

@@ -183,7 +183,7 @@ class RoutePair(NamedTuple):
     w: Tensor
 
 
-def side_by_side(
+def both_routes(
     recursion: Step[Components], start: Components, descent: Step[CubicWeights]
 ) -> Step[RoutePair]:
     """Step both dynamics, so that one trajectory compares them; the recursion's sums and times, of which its

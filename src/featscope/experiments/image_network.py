@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from featscope.core.columns import Columns, column
 from featscope.core.errors import require
 from featscope.core.files import digest
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.stored import StoredRun
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trained, TrainingSpec, place
 from featscope.dynamics.schedules import Ramp, Schedule
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_training import (
     RESNET,
     STANDARD,
@@ -29,6 +30,7 @@ from featscope.experiments.image_training import (
     ImageTraining,
     data_hashes,
     trainer_of,
+    training_size,
 )
 from featscope.experiments.spec import Experiment, Request
 from featscope.nets.classifier import ImageClassifier
@@ -74,8 +76,8 @@ class ImageNetwork(ImageTraining):
     }
 
     seeds: tuple[int, ...] = (0,)
-    snapshots: int = Field(
-        default=1, ge=1, description="of the recorded epochs, keep the weights of every so many, and the last"
+    snapshots: int = setting(
+        1, "of the recorded epochs, keep the weights of every so many, and the last", ge=1
     )
 
 
@@ -182,6 +184,11 @@ def both(
     }
 
 
+def size(spec: ImageNetwork) -> Size:
+    """The images, and what a batch leaves in the network."""
+    return training_size(spec)
+
+
 EXPERIMENT = Experiment(
     name="image-network",
     paper="at",
@@ -189,6 +196,11 @@ EXPERIMENT = Experiment(
     spec=ImageNetwork,
     run=run,
     takes={"quick": "1 min", "cpu": "2 min standard, 7 min adversarial", "paper": "not measured; a GPU job"},
+    highlights=(
+        Highlight("last/*/clean_test", "clean accuracy on test images, seed {}", "share"),
+        Highlight("last/*/robust_test", "accuracy under attack on test images, seed {}", "share"),
+    ),
+    size=size,
     revision=3,
     columns={"training": Epochs, "epoch": Kept},
     needs_data=("mnist",),

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from pydantic import Field
 
 from featscope.core.columns import Columns, column
 from featscope.core.errors import require
+from featscope.core.settings import setting
 from featscope.core.store import Json
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trainer, TrainingSpec, Watch
 from featscope.dynamics.schedules import Schedule
+from featscope.experiments.cost import Size
 from featscope.experiments.spec import Spec
 from featscope.images.datasets import ImageBatch, Split, load
 from featscope.images.groupings import grouping
@@ -29,22 +30,16 @@ class ImageTraining(Spec):
     One seed draws the training images, the first weights and the order of the batches.
     """
 
-    dataset: str = "mnist"
-    grouping: str = Field(
-        default="each", description="labels: each class, halves, parity, or groups such as 0,1,8|2,3"
+    dataset: str = setting("mnist", "the data set, as `featscope data list` names it")
+    grouping: str = setting("each", "labels: each class, halves, parity, or groups such as 0,1,8|2,3")
+    train: int = setting(
+        10_000, "training images, drawn by seed; the held-out share is taken from them", ge=50
     )
-    train: int = Field(
-        default=10_000,
-        ge=50,
-        description="training images, drawn by seed; the held-out share is taken from them",
-    )
-    test: int = Field(default=2000, ge=10, description="test images, the same for every seed")
-    attacked: int = Field(
-        default=200, ge=0, description="images of each set attacked at recorded epochs; 0: none"
-    )
-    net: NetworkSpec = RESNET
-    training: TrainingSpec = STANDARD
-    every: int = Field(default=1, ge=1, description="record every so many epochs, and the last")
+    test: int = setting(2000, "test images, the same for every seed", ge=10)
+    attacked: int = setting(200, "images of each set attacked at recorded epochs; 0: none", ge=0)
+    net: NetworkSpec = setting(RESNET, "the network")
+    training: TrainingSpec = setting(STANDARD, "how it is trained")
+    every: int = setting(1, "record every so many epochs, and the last", ge=1)
 
 
 class Epochs(Columns):
@@ -59,6 +54,21 @@ class Epochs(Columns):
     clean_test = column("accuracy on the test images")
     robust_train = column("accuracy under attack on training images")
     robust_test = column("accuracy under attack on test images")
+
+
+def activations(net: NetworkSpec) -> float:
+    """Numbers that one image leaves in the network: a stage halves the side and doubles the width."""
+    layers = 2 * sum(net.blocks) * (net.widen if net.architecture == "wide-resnet" else 1)
+    return float(net.side) ** 2 * net.width * layers
+
+
+def training_size(spec: ImageTraining) -> Size:
+    """The images, and what a batch leaves in the network; an attack repeats every step."""
+    pixels = spec.net.channels * spec.net.side**2
+    attacked = 1 if spec.training.method == "standard" else 1 + spec.training.attack.steps
+    held = (spec.train + spec.test) * pixels + spec.training.batch_size * activations(spec.net)
+    steps = spec.training.epochs * (spec.train * attacked + spec.attacked / spec.every * 20)
+    return Size(held, len(spec.seeds) * steps * activations(spec.net) * spec.net.width)
 
 
 def images(spec: ImageTraining, split: Split, n: int, draw: int) -> ImageBatch:

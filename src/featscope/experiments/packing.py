@@ -8,16 +8,18 @@ from itertools import product
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.columns import Columns, column
+from featscope.core.settings import Positives, Shares, Sizes, setting
 from featscope.core.signs import label_index, share, two_logits
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import PackingLaw
 from featscope.nets.built.counting import (
@@ -40,19 +42,17 @@ class Packing(Spec):
     }
 
     seeds: tuple[int, ...] = (0,)
-    dimensions: tuple[int, ...] = Field(
-        default=(8, 16, 24, 32, 48, 64, 96, 128), description="D of the count"
+    dimensions: Sizes = setting((8, 16, 24, 32, 48, 64, 96, 128), "dimensions of the count", letter="D")
+    deltas: Positives = setting((0.2, 0.1, 0.01), "radii of the count", letter="δ")
+    mus: Shares = setting((0.0, 0.05, 0.1, 0.2), "robust errors of the count", letter="μ")
+    fixed_depth: int = setting(3, "layers in the count at fixed depth", ge=1)
+    listed: Sizes = setting((2, 3, 4, 5), "D whose whole support is listed and checked")
+    n: int = setting(100, "training points of the comparison with f_S", letter="N", ge=1)
+    train_dimensions: Sizes = setting((2, 3, 4), "D of the illustration")
+    widths: Sizes = setting(
+        (2, 4, 8, 16, 32, 64, 128), "widths of the networks that are trained as an illustration"
     )
-    deltas: tuple[float, ...] = Field(default=(0.2, 0.1, 0.01), description="δ of the count")
-    mus: tuple[float, ...] = Field(default=(0.0, 0.05, 0.1, 0.2), description="robust error μ")
-    fixed_depth: int = Field(default=3, ge=1)
-    listed: tuple[int, ...] = Field(
-        default=(2, 3, 4, 5), description="D whose whole support is listed and checked"
-    )
-    n: int = Field(default=100, ge=1, description="N of the comparison with f_S")
-    train_dimensions: tuple[int, ...] = Field(default=(2, 3, 4), description="D of the illustration")
-    widths: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)
-    train_steps: int = Field(default=1000, ge=1)
+    train_steps: int = setting(1000, "steps of that training", ge=1)
 
     @property
     def shown_delta(self) -> float:
@@ -245,6 +245,14 @@ def run_packing(spec: Packing, folder: Folder) -> Json:
     }
 
 
+def size(spec: Packing) -> Size:
+    """The supports that are listed, and the networks that are trained on their corners."""
+    listed = max(3 ** min(D, 1000) * D for D in spec.listed)
+    corners = max(6 ** min(D, 1000) * D for D in spec.train_dimensions)
+    trained = corners * max(spec.widths)
+    return Size(listed * listed + trained, spec.train_steps * trained * sum(spec.widths) + listed * listed)
+
+
 EXPERIMENTS = (
     Experiment(
         name="packing",
@@ -256,5 +264,14 @@ EXPERIMENTS = (
         revision=3,
         columns={"count": PackingCount, "law": ListedLaw, "illustration": Illustration},
         takes={"quick": "10 s", "cpu": "40 s", "paper": "40 s"},
+        highlights=(
+            Highlight("delta", "radius δ"),
+            Highlight("mu", "robust error μ"),
+            Highlight(
+                "crossing_D", "dimension D from which on robustness needs more parameters than f_S has"
+            ),
+            Highlight("needed/*", "parameters needed at least, D = {}"),
+        ),
+        size=size,
     ),
 )

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any
 
-from featscope.core.errors import BadInput, unknown
+from featscope.core.errors import BadInput, known_as
 from featscope.experiments.spec import Experiment
 
 #: rooms of the package, in the order of the ledger
@@ -52,6 +52,4 @@ def experiments() -> dict[str, Experiment[Any]]:
 
 def experiment(name: str) -> Experiment[Any]:
     """Return the experiment of that name; an unknown name lists the nearest."""
-    if name not in experiments():
-        raise unknown("experiment", name, experiments())
-    return experiments()[name]
+    return experiments()[known_as("experiment", name, experiments())]

@@ -26,7 +26,7 @@ class Run(StoredRun):
         if self.outdated:
             revision = self.identity.get("revision")
             made = f"{self.path}: revision {revision} of {plan.name}, this version has {plan.revision}"
-            remedy = f"delete the folder and make the run again: featscope run {plan.name}"
+            remedy = f"make it again: featscope run {plan.name}; `featscope runs clean` takes older ones away"
             raise BadInput("a run of an older form", made, remedy)
         found: Spec = restore(plan, self.identity)
         return found

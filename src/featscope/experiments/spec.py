@@ -5,20 +5,25 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
 import torch
 from pydantic import BaseModel, field_validator
+from pydantic.fields import FieldInfo
 
 from featscope.core.columns import Columns
-from featscope.core.errors import BadInput, require, unknown
+from featscope.core.errors import BadInput, known_as, require, unknown
 from featscope.core.files import canonical
 from featscope.core.frozen import Value, json_form, other_types, registered
+from featscope.core.settings import letter_of, setting
 from featscope.core.store import Folder, Json
+from featscope.experiments.cost import Cost, Size, expected, require_affordable
+from featscope.experiments.highlights import Highlight
 
 PROFILES: tuple[str, ...] = ("quick", "cpu", "paper")
 Overrides = Mapping[str, Any]
@@ -38,11 +43,11 @@ class Spec(Value):
     others change."""
 
     profiles: ClassVar[Mapping[str, Overrides]] = {}
-    #: the papers' letters as other names of keys, for example P → law.patches
-    aliases: ClassVar[Mapping[str, str]] = {}
 
-    seeds: tuple[int, ...] = (0, 1, 2)
-    dtype: Literal["float32", "float64"] = "float64"
+    seeds: tuple[int, ...] = setting(
+        (0, 1, 2), "the seeds, one independent repetition each; they draw data, first weights and attacks"
+    )
+    dtype: Literal["float32", "float64"] = setting("float64", "precision of the computation")
 
     @field_validator("seeds")
     @classmethod
@@ -95,6 +100,24 @@ class Experiment(Generic[T]):
     needs: Callable[[T], Mapping[str, Request]] = field(default=_nothing)
     #: part → the columns that it writes there
     columns: Mapping[str, type[Columns]] = field(default_factory=dict)
+    #: the key numbers of its summary, in the order in which a person reads them
+    highlights: tuple[Highlight, ...] = ()
+    #: how large settings are, so that cost is known before they run
+    size: Callable[[T], Size] | None = None
+
+    def measured(self, profile: str) -> float | None:
+        """What `takes` says, in seconds, where it was measured."""
+        found = re.match(r"([\d.]+) (s|min|h)\b", self.takes.get(profile, ""))
+        return float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]] if found else None
+
+
+def cost(experiment: Experiment[Any], profile: str, spec: Spec) -> Cost:
+    """What settings will take; unknown where the experiment does not say how large they are."""
+    if experiment.size is None:
+        return Cost(None, None)
+    usual = experiment.size(resolve(experiment, profile))
+    width = 4 if spec.dtype == "float32" else 8
+    return expected(experiment.size(spec), usual, experiment.measured(profile), width)
 
 
 def refuse_unused(spec: Spec, reason: str, *keys: str) -> None:
@@ -122,28 +145,80 @@ def _nested(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def leaves(model: type[BaseModel], prefix: str = "") -> list[str]:
+def leaves(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
     """All settable keys of a spec, with dots between the levels."""
-    keys: list[str] = []
+    return _leaves(model, "")
+
+
+@functools.cache
+def _leaves(model: type[BaseModel], prefix: str) -> Mapping[str, FieldInfo]:
+    keys: dict[str, FieldInfo] = {}
     for name, info in model.model_fields.items():
         inner = _nested(info.annotation)
-        keys.append(prefix + name)
+        keys[prefix + name] = info
         if inner is not None:
-            keys += leaves(inner, f"{prefix}{name}.")
+            keys |= _leaves(inner, f"{prefix}{name}.")
     return keys
 
 
+def value_at(spec: Spec, key: str) -> Any:
+    """The value of a dotted key as JSON holds it; None where a part above it is of another form."""
+    value: Any = json_form(spec)
+    for level in key.split("."):
+        value = value.get(level) if isinstance(value, dict) else None
+    return value
+
+
+#: Greek letters as they are typed
+GREEK = {
+    name: chr(code)
+    for name, code in zip(
+        [
+            "alpha",
+            "beta",
+            "gamma",
+            "delta",
+            "epsilon",
+            "zeta",
+            "eta",
+            "theta",
+            "iota",
+            "kappa",
+            "lambda",
+            "mu",
+            "nu",
+            "xi",
+            "omicron",
+            "pi",
+            "rho",
+        ],
+        range(ord("α"), ord("α") + 17),
+        strict=True,
+    )
+} | {"sigma": "σ", "tau": "τ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω", "eps": "ε"}
+
+
+def in_letters(key: str) -> str:
+    """A letter as papers print it: `eta_tilde` is η̃, `sigma_0` is σ_0."""
+    first, _, rest = key.partition("_")
+    letter = GREEK.get(first, first)
+    return f"{letter}\u0303" if rest == "tilde" else f"{letter}_{rest}" if rest else letter
+
+
 def full_key(model: type[BaseModel], key: str) -> str:
-    """Return the key with its levels: `d` becomes `law.d` where that is the only `d`."""
+    """Return the key with its levels: `d` becomes `law.d` where that is the only `d`, and the paper's letter
+    becomes the key that it names."""
     known = leaves(model)
-    key = getattr(model, "aliases", {}).get(key, key)
     if key in known:
         return key
-    matches = [name for name in known if name.endswith("." + key)]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise BadInput("ambiguous key", key, "write " + " or ".join(matches))
+    ends = [name for name in known if name.endswith("." + key)]
+    spelt = {key, in_letters(key)}
+    letters = [name for name, info in known.items() if letter_of(info) in spelt]
+    for matches in (ends, letters):
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise BadInput("ambiguous key", key, "write " + " or ".join(matches))
     raise unknown("key", key, known)
 
 
@@ -156,16 +231,34 @@ def knows(model: type[BaseModel], key: str) -> bool:
     return True
 
 
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_FRACTION = re.compile(rf"({_NUMBER})\s*/\s*({_NUMBER})")
+
+
+def _divided(found: re.Match[str]) -> str:
+    above, below = float(found[1]), float(found[2])
+    require(below != 0, "a fraction needs a denominator that is not 0", found[0], "write for example 8/255")
+    return repr(above / below)
+
+
+def parse_value(text: str) -> Any:
+    """A value as it is typed: JSON where it can be read so, with fractions such as 8/255; text otherwise."""
+    for form in (text, _FRACTION.sub(_divided, text)):
+        try:
+            return json.loads(form)
+        except (ValueError, RecursionError):
+            continue
+    return text
+
+
 def parse_assignments(texts: list[str]) -> dict[str, Any]:
-    """Parse `key=value` texts; values are JSON where they can be read so, text otherwise."""
+    """Parse `key=value` texts; each key once."""
     changes: dict[str, Any] = {}
     for text in texts:
-        key, sep, value = text.partition("=")
+        key, sep, value = (part.strip() for part in text.partition("="))
         require(bool(sep and key), "--set needs key=value", repr(text), "write for example --set eps=1.2")
-        try:
-            changes[key.strip()] = json.loads(value)
-        except ValueError:
-            changes[key.strip()] = value
+        require(key not in changes, "a setting is given twice", f"--set {key}", "give it once")
+        changes[key] = parse_value(value)
     return changes
 
 
@@ -177,15 +270,39 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
     tree[leaf] = value
 
 
+def _pieces(model: type[BaseModel], key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A change as changes of single keys: parts that a change does not name stay as they are."""
+    annotation = leaves(model)[key].annotation
+    if isinstance(value, Mapping) and isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        for name, inner in value.items():
+            yield from _pieces(model, full_key(model, f"{key}.{name}"), inner)
+    else:
+        yield key, value
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def _each_once(model: type[BaseModel], overrides: Overrides) -> dict[str, Any]:
+    """The changes by full key; two that touch the same setting are refused."""
+    changes: dict[str, Any] = {}
+    for key, value in overrides.items():
+        for place, piece in _pieces(model, full_key(model, key), value):
+            clash = next((known for known in changes if _overlap(known, place)), None)
+            require(clash is None, "a setting is given twice", f"{key} and {clash}", "give it once")
+            changes[place] = piece
+    return changes
+
+
 def resolve(experiment: Experiment[T], profile: str, overrides: Overrides | None = None) -> T:
     """Return the experiment's spec for a profile with overrides applied (dotted keys reach into parts)."""
-    if profile not in PROFILES:
-        raise unknown("profile", profile, PROFILES)
+    profile = known_as("profile", profile, PROFILES)
     model = experiment.spec
     tree: dict[str, Any] = json.loads(model().model_dump_json())
     for source in (model.profiles.get(profile, {}), overrides or {}):
-        for key, value in source.items():
-            _put(tree, full_key(model, key), value)
+        for key, value in _each_once(model, source).items():
+            _put(tree, key, value)
     return model(**tree)
 
 
@@ -220,8 +337,12 @@ class Request:
 
 
 def request(experiment: Experiment[Any], profile: str, overrides: Overrides | None = None) -> Request:
-    """The request of an experiment in a profile with overrides."""
-    return Request(experiment, resolve(experiment, profile, overrides))
+    """The request of an experiment in a profile with overrides; settings that cannot be afforded are
+    refused."""
+    spec = resolve(experiment, profile, overrides)
+    if overrides:
+        require_affordable(experiment.name, cost(experiment, profile, spec))
+    return Request(experiment, spec)
 
 
 def _step(container: Any, level: str) -> str | int:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
-from pydantic import Field
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -25,6 +24,7 @@ from featscope.attacks.mode import in_mode
 from featscope.core.errors import BadInput, require
 from featscope.core.files import canonical
 from featscope.core.frozen import Value
+from featscope.core.settings import setting
 from featscope.core.store import Part
 from featscope.core.streams import stream
 from featscope.dynamics.trajectory import trajectory
@@ -45,12 +45,12 @@ class InversionSpec(Value):
     is.
     """
 
-    layer: str = REPRESENTATION
-    start: Start = "noise"
-    steps: int = Field(default=300, ge=1)
-    step_size: float = Field(default=0.05, gt=0)
-    tolerance: float = Field(default=0.0, ge=0)
-    batch: int = Field(default=200, ge=1)
+    layer: str = setting(REPRESENTATION, "layer whose features are matched")
+    start: Start = setting("noise", "what the search starts from: noise, grey, black or another image")
+    steps: int = setting(300, "steps of Adam", ge=1)
+    step_size: float = setting(0.05, "step size of Adam", gt=0)
+    tolerance: float = setting(0.0, "relative error at which an image is left as it is", ge=0)
+    batch: int = setting(200, "images reconstructed at a time", ge=1)
 
 
 class Inversion(NamedTuple):

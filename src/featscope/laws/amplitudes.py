@@ -12,6 +12,7 @@ from torch import Tensor
 
 from featscope.core.errors import require
 from featscope.core.frozen import Value
+from featscope.core.settings import REQUIRED, setting
 
 #: amplitudes beyond this overflow in their powers
 LARGEST = 1e30
@@ -117,8 +118,8 @@ Amplitude = Annotated[_Named, BeforeValidator(_from_number)]
 class Count(Value):
     """A whole number drawn uniformly from low … high."""
 
-    low: int = Field(ge=0)
-    high: int = Field(ge=0)
+    low: int = setting(REQUIRED, "the least count", ge=0)
+    high: int = setting(REQUIRED, "the largest count", ge=0)
 
     @model_validator(mode="after")
     def _ordered(self) -> Count:

@@ -14,13 +14,14 @@ import math
 from typing import NamedTuple
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from torch import Tensor
 
 from featscope.core.conditions import Condition, asks_at_least, asks_at_most
-from featscope.core.errors import BadInput, require
+from featscope.core.errors import BadInput, require, require_whole
 from featscope.core.frozen import Value
 from featscope.core.rules import CONSTANT
+from featscope.core.settings import setting
 from featscope.core.streams import stream
 from featscope.laws.compact import bartlett
 
@@ -77,13 +78,17 @@ class ClusterLaw(Value):
     ((100, 30), [-1.0, 1.0], [0, 1, 2, 3])
     """
 
-    k: int = Field(default=10, ge=2)
-    d: int = Field(default=3072, ge=1)
-    positive: int | None = None
-    alpha: float = Field(default=1.0, gt=0)
-    sigma: float = Field(default=1.0, ge=0)
-    cosine: float = 0.0
-    probabilities: tuple[float, ...] | None = None
+    k: int = setting(10, "clusters", letter="k", ge=2)
+    d: int = setting(3072, "dimension", letter="d", ge=1)
+    positive: int | None = setting(
+        None, "clusters of label +1; half of them, rounded up, if not given", letter="J_+"
+    )
+    alpha: float = setting(1.0, "amplitude of the features", letter="α", gt=0)
+    sigma: float = setting(1.0, "standard deviation of the noise in each coordinate", letter="σ", ge=0)
+    cosine: float = setting(0.0, "cosine between two features")
+    probabilities: tuple[float, ...] | None = setting(
+        None, "chance of each cluster; equal if not given", letter="p"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> ClusterLaw:
@@ -173,6 +178,7 @@ class ClusterLaw(Value):
     ) -> ClusterBatch:
         """Draw n points; with ``coordinates`` of a compact copy they are fresh points as the copy sees
         them."""
+        require_whole("n", n, 1)
         rng = rng or stream(seed, "data")
         cluster = self._clusters(n, rng)
         return self._place(torch.randn(n, coordinates or self.d, generator=rng, dtype=dtype), cluster)

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
-from pydantic import Field, field_validator, model_validator
+from pydantic import field_validator, model_validator
 from torch import Tensor
 
 from featscope.core.conditions import Condition, asks_at_least, asks_at_most
-from featscope.core.errors import require, require_at_least
+from featscope.core.errors import require, require_at_least, require_whole
 from featscope.core.frozen import Value
 from featscope.core.rules import CONSTANT, MUCH
+from featscope.core.settings import setting
 from featscope.core.streams import stream
 from featscope.laws.amplitudes import Amplitude, CountLaw
 from featscope.laws.separation import patch_distances
@@ -67,16 +68,33 @@ class PatchLaw(Value):
     ((200, 16, 50), [0, 1, 2])
     """
 
-    k: int = Field(default=2, ge=2, description="classes")
-    d: int = Field(default=100, ge=1, description="dimension of a patch")
-    patches: int = Field(default=16, ge=1, description="P")
-    robust_patches: CountLaw = Field(default=1, validate_default=True, description="|J_R|")
-    positions: Literal["uniform", "first"] = "uniform"
-    alpha: Amplitude | tuple[Amplitude, ...] = Field(default=2.0, validate_default=True, description="α_p")
-    beta: Amplitude | tuple[Amplitude, ...] = Field(default=1.0, validate_default=True, description="β_p")
-    sigma_n: float = Field(default=0.1, ge=0, description="noise")
-    frame: Literal["axes", "random"] = "axes"
-    frame_seed: int = Field(default=0, ge=0)
+    k: int = setting(2, "classes", letter="k", ge=2)
+    d: int = setting(100, "dimension of a patch", letter="d", ge=1)
+    patches: int = setting(16, "patches of an example", letter="P", ge=1)
+    robust_patches: CountLaw = setting(
+        1,
+        "patches that carry the robust feature, |J_R|: a number, or low and high of a uniform count",
+        letter="J_R",
+        validate_default=True,
+    )
+    positions: Literal["uniform", "first"] = setting(
+        "uniform", "where the robust patches are: drawn anew for each example, or the first ones"
+    )
+    alpha: Amplitude | tuple[Amplitude, ...] = setting(
+        2.0,
+        "amplitude of the robust feature: a number or a named distribution, for all or for each class",
+        letter="α_p",
+        validate_default=True,
+    )
+    beta: Amplitude | tuple[Amplitude, ...] = setting(
+        1.0, "amplitude of the non-robust feature, as alpha", letter="β_p", validate_default=True
+    )
+    sigma_n: float = setting(0.1, "standard deviation of the noise in each coordinate", letter="σ_n", ge=0)
+    frame: Literal["axes", "random"] = setting(
+        "axes",
+        "directions of the features: axes (as the ℓ∞ statements need), or a random orthonormal frame",
+    )
+    frame_seed: int = setting(0, "seed of the random frame", ge=0)
 
     @field_validator("alpha", "beta", mode="before")
     @classmethod
@@ -147,7 +165,7 @@ class PatchLaw(Value):
     def sample(self, n: int, rng: torch.Generator | None = None, seed: int = 0) -> PatchBatch:
         """Draw n points (Def. 2.2)."""
         rng = rng or stream(seed, "data")
-        require(n >= 1, "a sample needs at least one point", f"n={n}", "raise n")
+        require_whole("n", n, 1)
         y, robust, amplitude = self._latents(n, rng)
         x = self.signal(y, robust, amplitude)
         if self.sigma_n > 0:
@@ -193,6 +211,8 @@ class PatchLaw(Value):
     def check(self, setting: PatchSetting) -> list[Condition]:
         """Hold the law to Assumption 2.3, to the choices of B.3 and, given a sample, to 2ε-separation on
         it."""
+        given = isinstance(setting, PatchSetting)
+        require(given, "the law is checked at a setting", repr(setting), "give a PatchSetting")
         alpha_low = min(self.of_class("alpha", j).infimum for j in range(self.k))
         found = [
             asks_at_least("A2.3 strong", "α_p ≫ β_p': inf α ÷ sup β", alpha_low / self.beta_supremum, MUCH),

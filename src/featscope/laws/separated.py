@@ -19,8 +19,9 @@ from torch import Tensor
 
 from featscope.core.balls import ball
 from featscope.core.conditions import Condition, asks_at_least, asks_at_most
-from featscope.core.errors import require
+from featscope.core.errors import require, require_whole
 from featscope.core.frozen import Value
+from featscope.core.settings import setting
 from featscope.core.streams import stream
 
 
@@ -46,11 +47,11 @@ class PackingLaw(Value):
     """Random labels on a grid of L^{D−1} sites in the hyperplane x_D = ½, displaced by ε0 towards their
     class."""
 
-    D: int = Field(default=16, ge=2, description="dimension")
-    levels: int = Field(default=3, ge=2, description="L, sites along each axis")
-    margin: float = Field(default=0.1, gt=0, lt=0.5, description="distance of the grid from the cube's faces")
-    delta_share: float = Field(default=0.8, gt=0, lt=1, description="δ as a share of R/2")
-    shift_share: float = Field(default=0.5, gt=0, lt=1, description="ε0 as a share of δ")
+    D: int = setting(16, "dimension", ge=2)
+    levels: int = setting(3, "L, sites along each axis", ge=2)
+    margin: float = setting(0.1, "distance of the grid from the cube's faces", gt=0, lt=0.5)
+    delta_share: float = setting(0.8, "δ as a share of R/2", gt=0, lt=1)
+    shift_share: float = setting(0.5, "ε0 as a share of δ", gt=0, lt=1)
     label_seed: int = Field(default=0, ge=0)
 
     @property
@@ -97,7 +98,7 @@ class PackingLaw(Value):
     def sample(self, n: int, rng: torch.Generator | None = None, seed: int = 0) -> Labelled:
         """Draw n points uniformly from the support."""
         rng = rng or stream(seed, "data")
-        require(n >= 1, "a sample needs at least one point", f"n={n}", "raise n")
+        require_whole("n", n, 1)
         return self.place(torch.randint(0, self.levels, (n, self.D - 1), generator=rng))
 
     def support(self) -> Labelled:
@@ -128,9 +129,9 @@ def packing_for(dim: int, least_sites: int, seed: int) -> PackingLaw:
 class SeparatedLaw(Value):
     """Points of the unit cube whose classes, drawn in turn, are at least R apart in a norm."""
 
-    d: int = Field(default=16, ge=1, description="dimension")
+    d: int = setting(16, "dimension", ge=1)
     norm: str = "Linf"
-    separation: float = Field(default=0.3, gt=0, description="R in the norm")
+    separation: float = setting(0.3, "R in the norm", gt=0)
 
     def check(self, setting: RadiusSetting) -> list[Condition]:
         """Assumption 5.1 at this setting."""
@@ -166,8 +167,8 @@ class ManifoldLaw(Value):
     apart in R^d, and a perturbation of ℓ2 length δ moves the chart by at most δ/c.
     """
 
-    k: int = Field(default=3, ge=2, description="intrinsic dimension")
-    d: int = Field(default=64, ge=2, description="ambient dimension")
+    k: int = setting(3, "intrinsic dimension", ge=2)
+    d: int = setting(64, "ambient dimension", ge=2)
     levels: int = Field(default=3, ge=2)
     bend: float = Field(default=0.5, ge=0)
     delta_share: float = Field(default=0.4, gt=0, lt=1)

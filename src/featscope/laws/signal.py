@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from torch import Tensor
 
 from featscope.core.conditions import Condition, asks_at_most
-from featscope.core.errors import require
+from featscope.core.errors import require, require_whole
 from featscope.core.frozen import Value
 from featscope.core.rules import MUCH
+from featscope.core.settings import setting
 from featscope.core.streams import stream
 from featscope.laws.compact import bartlett
 
@@ -77,13 +78,19 @@ class SignalLaw(Value):
     ((20, 3, 64), [-1.0, 1.0])
     """
 
-    d: int = Field(default=1024, ge=2, description="dimension of a patch")
-    patches: int = Field(default=4, ge=2, description="P")
-    alpha: float | None = Field(default=None, gt=0, description="α; None: d^.249 (ln d)^alpha_logs")
-    sigma: float | None = Field(default=None, gt=0, description="σ; None: d^−.509")
-    gap: float | None = Field(default=None, gt=0, lt=1, description="1−γ; None: 1/(√d (ln d)^gap_logs)")
-    alpha_logs: float = 0.0
-    gap_logs: float = 1.0
+    d: int = setting(1024, "dimension of a patch", letter="d", ge=2)
+    patches: int = setting(4, "patches of an example", letter="P", ge=2)
+    alpha: float | None = setting(
+        None, "size of the signal; d^.249 (ln d)^alpha_logs if not given", letter="α", gt=0
+    )
+    sigma: float | None = setting(
+        None, "standard deviation of the noise in each coordinate; d^−.509 if not given", letter="σ", gt=0
+    )
+    gap: float | None = setting(
+        None, "1−γ, what the attack leaves of the signal; 1/(√d (ln d)^gap_logs) if not given", gt=0, lt=1
+    )
+    alpha_logs: float = setting(0.0, "power of ln d in α where α is not given")
+    gap_logs: float = setting(1.0, "power of ln d in 1−γ where it is not given")
 
     @model_validator(mode="after")
     def _gap_below_one(self) -> SignalLaw:
@@ -114,7 +121,7 @@ class SignalLaw(Value):
         return (1 - self.residual) * self.strength
 
     def _labels(self, n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        require(n >= 1, "a sample needs at least one point", f"n={n}", "raise n")
+        require_whole("n", n, 1)
         y = 2.0 * torch.randint(0, 2, (n,), generator=rng, dtype=torch.float64) - 1
         return y, torch.randint(0, self.patches, (n,), generator=rng)
 
@@ -185,6 +192,8 @@ class SignalLaw(Value):
     def check(self, setting: SignalSetting) -> list[Condition]:
         """The assumptions of Theorem 4.1 at this setting, those of the proof that the statement leaves out
         included."""
+        given = isinstance(setting, SignalSetting)
+        require(given, "the law is checked at a setting", repr(setting), "give a SignalSetting")
         n, init_scale, learning_rate, tradeoff = setting
         alpha = self.strength
         stars = self.critical_samples(init_scale)

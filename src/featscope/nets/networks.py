@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from pydantic import Field
 
 from featscope.core.errors import unknown
 from featscope.core.frozen import Value
+from featscope.core.settings import Sizes, setting
 from featscope.nets.classifier import ImageClassifier, initialise
 from featscope.nets.lenet import lenet5
 from featscope.nets.resnet import resnet, resnet9
@@ -21,16 +21,20 @@ class NetworkSpec(Value):
     """Which network: ``width`` is that of the first layer (6 is LeNet-5's, 64 ResNet's, 16 WideResNet's
     before ``widen``)."""
 
-    architecture: Architecture = "resnet"
-    width: int = Field(default=64, ge=1)
-    blocks: tuple[int, ...] = (2, 2, 2, 2)
-    depth: int = 34
-    widen: int = Field(default=10, ge=1)
-    channels: int = Field(default=3, ge=1)
-    classes: int = Field(default=10, ge=2)
-    side: int = Field(default=32, ge=4)
-    mean: tuple[float, ...] | None = None
-    std: tuple[float, ...] | None = None
+    architecture: Architecture = setting("resnet", "kind of network")
+    width: int = setting(64, "channels of the first layer", ge=1)
+    blocks: Sizes = setting((2, 2, 2, 2), "residual blocks of each stage (resnet)")
+    depth: int = setting(34, "layers (wide resnet): 6n + 4")
+    widen: int = setting(10, "factor of the widths (wide resnet)", ge=1)
+    channels: int = setting(3, "channels of an image: 1 grey, 3 colour", ge=1)
+    classes: int = setting(10, "outputs", ge=2)
+    side: int = setting(32, "pixels along a side of an image", ge=4)
+    mean: tuple[float, ...] | None = setting(
+        None, "mean of each channel that the network subtracts; nothing if not given"
+    )
+    std: tuple[float, ...] | None = setting(
+        None, "deviation of each channel by which the network divides; nothing if not given"
+    )
 
     @property
     def layers(self) -> tuple[str, ...]:

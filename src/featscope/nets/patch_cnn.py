@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from featscope.core.errors import require, require_at_least
+from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.linearise import Pullback
+from featscope.core.settings import setting
 from featscope.nets.activations import check_activation, slope_, smoothed_relu, value_and_slope_
 
 
@@ -131,15 +132,13 @@ class PatchModule(nn.Module):
 class PatchNetSpec(Value):
     """Width and activation, and the scale σ0 of the Gaussian initialisation."""
 
-    width: int = 100
-    q: int = 3
-    rho: float = 1.0
-    sigma_0: float = 0.01
+    width: int = setting(100, "neurons of each class", letter="m", ge=1)
+    q: int = setting(3, "power of the activation below its threshold", letter="q")
+    rho: float = setting(1.0, "threshold above which the activation is linear", letter="ϱ")
+    sigma_0: float = setting(0.01, "standard deviation of the first weights", letter="σ_0", ge=0)
 
     def model_post_init(self, context: object) -> None:
         """Refuse what has no network."""
-        require_at_least("width", self.width, 1)
-        require_at_least("sigma_0", self.sigma_0, 0.0)
         check_activation(self.q, self.rho)
 
     def init(self, k: int, d: int, rng: torch.Generator) -> Tensor:

@@ -31,9 +31,12 @@ MOST_LABELS = 6
 class Axis:
     """What an axis measures, with its unit, and how.
 
-    ``kind`` is linear, log or symlog (linear within ±``constant``). Zeros and negative values on a log axis are drawn
-    at its ``floor`` (a decade below the least positive value if not given), and the title says so; their tooltips
-    have the true value. ``limits`` fixes the ends, ``ticks`` where labels stand. ``zero`` makes a linear axis begin at 0.
+    ``kind`` is linear, log or symlog (linear within ±``constant``). Zeros and negative values on a log axis
+    are drawn
+    at its ``floor`` (a decade below the least positive value if not given), and the title says so; their
+    tooltips
+    have the true value. ``limits`` fixes the ends, ``ticks`` where labels stand. ``zero`` makes a linear axis
+    begin at 0.
     """
 
     title: str | None
@@ -58,6 +61,17 @@ class Axis:
         title = self.title if floor is None else f"{self.title} (0 drawn at {floor:g})"
         ticks = _along_logs(low, high) if self.ticks is None else self.ticks
         return replace(self, title=title, floor=floor, limits=(low, high), ticks=ticks)
+
+    def with_room(self, share: float, values: Values) -> Axis:
+        """The axis with a share of its length left free at its upper end, for labels."""
+        shown = values[~np.isnan(values)]
+        if not share or self.kind == "symlog" or (self.limits is None and not len(shown)):
+            return self
+        low, high = self.limits or (float(shown.min()), float(shown.max()))
+        if self.kind == "log":
+            return replace(self, limits=(low, high * (high / low) ** (share / (1 - share))))
+        low = min(low, 0.0) if self.zero else low if self.limits else low - 0.04 * (high - low)
+        return replace(self, limits=(low, high + (high - low or 1.0) * share / (1 - share)))
 
     def _floor(self, shown: Values) -> float | None:
         """Where values that a log axis cannot show are drawn, None if there are none."""
@@ -84,6 +98,8 @@ class Axis:
             scale["constant"] = self.constant
         if self.kind == "linear":
             scale["zero"] = self.zero
+            if not self.zero and self.limits is None:
+                scale["padding"] = 6  # points at the ends are whole
         if self.limits is not None:
             scale |= {"domain": list(self.limits), "nice": False}
         ticks: dict[str, Any] = {"tickCount": 5} if self.ticks is None else {"values": list(self.ticks)}

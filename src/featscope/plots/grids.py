@@ -6,7 +6,7 @@ import base64
 import io
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from PIL import Image
 
 from featscope.plots.axes import Axis
 from featscope.plots.palette import HEAT, REFERENCE, Look
-from featscope.plots.panels import HEIGHT, WIDTH, Spec, legend_for, picked, quoted, switch_for, titled
+from featscope.plots.panels import HEIGHT, WIDTH, Spec, Switch, legend_for, quoted, titled
 from featscope.plots.series import Values, median_over_seeds, numbers, short
 
 #: a heat map of more cells than this a side is to be averaged over ``blocks`` first
@@ -26,7 +26,8 @@ NUMBERED = 12
 
 @dataclass(frozen=True)
 class HeatScale:
-    """The one colour scale of all heat maps of a picture: what is shown, and the values where the colours begin and end."""
+    """The one colour scale of all heat maps of a picture: what is shown, and the values where the colours
+    begin and end."""
 
     title: str
     low: float
@@ -35,7 +36,7 @@ class HeatScale:
     def colour(self, legend: bool) -> Spec:
         """The Vega-Lite encoding."""
         scale = {"domain": [self.low, self.high], "scheme": HEAT, "clamp": True}
-        shown = {"gradientLength": 120} if legend else None
+        shown = {"gradientLength": 120, "format": "~g"} if legend else None
         return {
             "field": "value",
             "type": "quantitative",
@@ -46,7 +47,8 @@ class HeatScale:
 
 
 def blocks(matrix: ArrayLike, most: int = MOST_CELLS) -> Values:
-    """A square matrix averaged over equal blocks, so that at most ``most`` a side are left; the last may be smaller."""
+    """A square matrix averaged over equal blocks, so that at most ``most`` a side are left; the last may be
+    smaller."""
     values = numbers(matrix)
     edges = np.unique(np.linspace(0, len(values), min(most, len(values)) + 1).astype(int))
     pieces = [slice(a, b) for a, b in itertools.pairwise(edges.tolist())]
@@ -55,9 +57,11 @@ def blocks(matrix: ArrayLike, most: int = MOST_CELLS) -> Values:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A table as colours, first row on top; NaN is left blank. All heat maps of a picture share one ``scale``.
+    """A table as colours, first row on top; NaN is left blank. All heat maps of a picture share one
+    ``scale``.
 
-    ``rows`` and ``columns`` are the labels (numbers from 1 if not given), ``x`` and ``y`` say what they are. Numbers
+    ``rows`` and ``columns`` are the labels (numbers from 1 if not given), ``x`` and ``y`` say what they are.
+    Numbers
     stand in the cells of small tables.
     """
 
@@ -73,8 +77,9 @@ class HeatMap:
     legend: bool = True
     lines = 0
     has_legend = False
+    names = ()
 
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> Spec:
         """The Vega-Lite of the panel."""
         table = numbers(self.table)
         height, width = table.shape
@@ -96,7 +101,7 @@ class HeatMap:
             }
         ]
         if max(height, width) <= NUMBERED:
-            known = [{"filter": "isValid(datum.value)"}]
+            known = [{"filter": "isValid(datum.value)"}, {"calculate": self._written(), "as": "written"}]
             mark = {"type": "text", "fontSize": 9}
             layers.append({"transform": known, "mark": mark, "encoding": {**places, **self._numbers()}})
         size = {"width": self.cell[0] * width, "height": self.cell[1] * height}
@@ -109,10 +114,16 @@ class HeatMap:
             {"field": "value", "type": "quantitative", "title": self.scale.title},
         ]
 
+    def _written(self) -> str:
+        """A number without the 0 before its point, which leaves room for a sign, and no negative zero."""
+        number = f"replace(format(datum.value, '.{self.digits}f'), regexp('^(−?)0\\\\.'), '$1.')"
+        zero = f"abs(datum.value) < {0.5 * 10**-self.digits}"
+        return f"{zero} ? '{'.' + '0' * self.digits if self.digits else '0'}' : {number}"
+
     def _numbers(self) -> Spec:
         light = f"datum.value > {self.scale.low + 0.6 * (self.scale.high - self.scale.low)}"
         return {
-            "text": {"field": "value", "type": "quantitative", "format": f".{self.digits}f"},
+            "text": {"field": "written", "type": "nominal"},
             "color": {"condition": {"test": light, "value": "black"}, "value": "white"},
         }
 
@@ -128,12 +139,15 @@ def _labelled(name: str, labels: Sequence[str], title: str | None, angle: int = 
     }
     if name != "row":
         axis |= {"labelAngle": angle, "labelPadding": 6}
-    return {"field": name, "type": "ordinal", "title": title, "axis": axis}
+    # A row of missing values has its place too.
+    scale = {"domain": list(range(len(labels)))}
+    return {"field": name, "type": "ordinal", "title": title, "axis": axis, "scale": scale}
 
 
 @dataclass(frozen=True)
 class Group:
-    """One name over all categories: ``values[i]`` holds the seeds' values in category i (one number, or none).
+    """One name over all categories: ``values[i]`` holds the seeds' values in category i (one number, or
+    none).
 
     ``printed`` are numbers of the paper, drawn as ticks; None where it prints none.
     """
@@ -146,7 +160,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Categories:
-    """Named places along x; in each a bar and a shape for every group (the median over seeds) and its seeds as dots.
+    """Named places along x; in each a bar and a shape for every group (the median over seeds) and its seeds
+    as dots.
 
     What a paper prints is a tick across the bar.
     """
@@ -162,19 +177,24 @@ class Categories:
     lines = 0
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the groups."""
+        return tuple(group.name for group in self.groups)
+
+    @property
     def has_legend(self) -> bool:
         """Whether the panel brings a legend of its own."""
         return self.legend
 
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> Spec:
         """The Vega-Lite of the panel."""
-        middles, seeds, printed = self._rows()
+        middles, seeds, printed = self._rows(switch.field)
         layers: list[Spec] = [
-            self._layer(middles, {"type": "bar"}, legend_of, 0.3),
-            self._layer(middles, {"type": "point", "filled": True, "size": 60}, legend_of, 1, shaped=True),
+            self._layer(middles, {"type": "bar"}, switch, 0.3),
+            self._layer(middles, {"type": "point", "filled": True, "size": 60}, switch, 1, shaped=True),
         ]
         if any(len(values) > 1 for group in self.groups for values in group.values):
-            layers.append(self._layer(seeds, {"type": "point", "filled": True, "size": 12}, legend_of, 0.7))
+            layers.append(self._layer(seeds, {"type": "point", "filled": True, "size": 12}, switch, 0.7))
         if printed:
             tick = {
                 "type": "tick",
@@ -183,16 +203,16 @@ class Categories:
                 "bandSize": 14,
                 "color": REFERENCE.colour,
             }
-            layers.append(self._layer(printed, tick, legend_of, 1, coloured=False))
+            layers.append(self._layer(printed, tick, switch, 1, coloured=False))
         if self.legend:
-            layers[0]["params"] = [picked(place)]
+            layers[0]["params"] = [switch.picked()]
         return {"title": titled(self.title), "width": self.width, "height": self.height, "layer": layers}
 
-    def _rows(self) -> tuple[list[Spec], list[Spec], list[Spec]]:
+    def _rows(self, name: str) -> tuple[list[Spec], list[Spec], list[Spec]]:
         middles, seeds, printed = [], [], []
         for group in self.groups:
             for place, values in enumerate(group.values):
-                at = {"place": place, "category": self.categories[place], "series": group.name}
+                at = {"place": place, "category": self.categories[place], name: group.name}
                 found = numbers(list(values))
                 middle = float(median_over_seeds(found[:, None])[0]) if len(found) else np.nan
                 middles.append({**at, "what": "median", "y": short(middle)})
@@ -201,7 +221,7 @@ class Categories:
                 ]
             for place, value in enumerate(group.printed):
                 if value is not None:
-                    at = {"place": place, "category": self.categories[place], "series": group.name}
+                    at = {"place": place, "category": self.categories[place], name: group.name}
                     printed.append({**at, "what": "printed in the paper", "y": short(value)})
         return middles, seeds, printed
 
@@ -209,7 +229,7 @@ class Categories:
         self,
         rows: list[Spec],
         mark: Spec,
-        legend_of: int,
+        switch: Switch,
         strength: float,
         shaped: bool = False,
         coloured: bool = True,
@@ -220,12 +240,17 @@ class Categories:
             looks["shape"] = [group.look.shape for group in self.groups]
         encoding: Spec = {
             "x": _labelled("place", self.categories, self.x),
-            "xOffset": {"field": "series", "type": "nominal", "sort": names, "scale": {"paddingOuter": 0.1}},
+            "xOffset": {
+                "field": switch.field,
+                "type": "nominal",
+                "sort": names,
+                "scale": {"paddingOuter": 0.1, "paddingInner": 0.12},
+            },
             "y": self.y.encoding("y", "y"),
-            "opacity": switch_for(legend_of, strength),
+            "opacity": switch.opacity(strength),
             "tooltip": [
                 {"field": "category", "type": "nominal", "title": self.x or "category"},
-                {"field": "series", "type": "nominal", "title": "series"},
+                {"field": switch.field, "type": "nominal", "title": "series"},
                 {"field": "what", "type": "nominal", "title": "shown"},
                 {"field": "y", "type": "quantitative", "title": self.y.title},
             ],
@@ -234,7 +259,7 @@ class Categories:
         for channel, values in looks.items() if coloured else ():
             scale = {"domain": names, "range": values}
             encoding[channel] = {
-                "field": "series",
+                "field": switch.field,
                 "type": "nominal",
                 "title": None,
                 "scale": scale,
@@ -252,8 +277,9 @@ class ImageRows:
     size: int = 44
     lines = 0
     has_legend = False
+    names = ()
 
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> Spec:
         """The Vega-Lite of the panel; every row is one PNG, inline."""
         strips = [(label, _strip(images, self.size)) for label, images in self.rows]
         count = max(np.shape(images)[0] for _, images in self.rows)
@@ -280,7 +306,8 @@ class ImageRows:
 
 
 def _strip(images: Any, size: int) -> Values:
-    """Images side by side (height, width, channels), enlarged by a whole factor to about ``size``, with gaps."""
+    """Images side by side (height, width, channels), enlarged by a whole factor to about ``size``, with
+    gaps."""
     found = np.clip(np.asarray(images, dtype=float), 0, 1).transpose(0, 2, 3, 1)
     factor = max(1, round(2 * size / found.shape[1]))
     large = found.repeat(factor, 1).repeat(factor, 2)
@@ -306,10 +333,11 @@ class TextTable:
     head: Sequence[str]
     cells: Sequence[Sequence[str]]
     cell: tuple[int, int] = (120, 22)
-    lines: int = field(default=0, init=False)
-    has_legend: bool = field(default=False, init=False)
+    lines = 0
+    has_legend = False
+    names = ()
 
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> Spec:
         """The Vega-Lite of the panel."""
         values = [
             {"row": i, "column": j, "text": text}

@@ -1,6 +1,8 @@
-"""One colour for one meaning in all figures, and a dash and a shape with it, so that no colour is needed to read them.
+"""One colour for one meaning in all figures, and a dash and a shape with it, so that no colour is needed to
+read them.
 
-The colours keep apart under protanopia, deuteranopia and tritanopia, and stand out from a white and from a dark
+The colours keep apart under protanopia, deuteranopia and tritanopia, and stand out from a white and from a
+dark
 page alike; `tests/plots/test_palette.py` computes both.
 """
 
@@ -43,7 +45,8 @@ class Look:
     def variant(self, index: int) -> Look:
         """The same colour with another dash and shape, for the ``index``-th of several series of one meaning.
 
-        Meanings that are drawn together (robust and non-robust, clean and attacked) start at neighbouring dashes and
+        Meanings that are drawn together (robust and non-robust, clean and attacked) start at neighbouring
+        dashes and
         move by two, so that their first variants do not coincide.
         """
         dash = DASHES[(DASHES.index(self.dash) + 2 * index) % len(DASHES)]
@@ -78,7 +81,9 @@ MEANINGS = {
     "theory": THEORY,
     "reference": REFERENCE,
 }
-#: for what has a name and no meaning of its own (data sets, dimensions), in a fixed order
+#: for what has a name and no meaning of its own (data sets, dimensions), in a fixed order; beside a meaning
+#: only where
+#: the check of pictures finds their colours apart (grey always is)
 CATEGORIES = tuple(
     Look(colour, DASHES[place], SHAPES[place])
     for place, colour in enumerate(("#703dff", "#ff5200", "#338fff", "#9952a3", "#ad5233"))

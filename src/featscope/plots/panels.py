@@ -18,13 +18,16 @@ Series = OverSeeds | Band | Bracket | Curve
 
 WIDTH, HEIGHT = 260, 200
 EVERY_SEED_SWITCH = "every_seed"
+#: pixels from one label of a rule to the next
+LINE = 13
 #: half the length of a line in a legend and the pixels of one unit there
 STROKE, UNIT = 1.9, 4.7
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Series over two axes. Names in the legend, clicked, are shown alone; shift and click adds; a double click
+    """Series over two axes. Names in the legend, clicked, are shown alone; shift and click adds; a double
+    click
     brings all back.
 
     Series of one name are one entry and must have one look. ``legend=False`` leaves it to the panel before.
@@ -45,20 +48,34 @@ class Panel:
         return sum(one.lines for one in self.series)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the series."""
+        return tuple(dict.fromkeys(one.name for one in self.series))
+
+    @property
     def has_legend(self) -> bool:
         """Whether the panel brings a legend of its own."""
         return self.legend and bool(self.series)
 
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> Spec:
         """The Vega-Lite of the panel."""
-        writer = _Writer(self, legend_of, most)
+        writer = _Writer(self, switch, most)
         layers = [layer for one in self.series for layer in one.layers(writer.of(one))]
         if layers:
             unit = layers[0].get("layer", layers)[0]
-            unit["params"] = [*([picked(place)] if self.has_legend else []), _zoom(place)]
+            unit["params"] = [*([switch.picked()] if self.has_legend else []), _zoom(place)]
         layers += writer.rules()
         _keep_first_axes(layers)
-        return {"title": titled(self.title), "width": self.width, "height": self.height, "layer": layers}
+        return {
+            "title": titled(self.title),
+            "width": self.width,
+            "height": self.height,
+            "layer": layers or [NOTHING],
+        }
+
+
+#: a panel without series is an empty frame: Vega cannot lay out a view without layers
+NOTHING: Spec = {"data": {"values": [{}]}, "mark": {"type": "point", "opacity": 0}}
 
 
 def titled(title: str) -> list[str]:
@@ -68,18 +85,39 @@ def titled(title: str) -> list[str]:
 
 def _keep_first_axes(layers: Sequence[Spec]) -> None:
     """Layers share their axes: what the first says of them need not be said again."""
-    said: set[str] = set()
-    for unit in (unit for layer in layers for unit in layer.get("layer", [layer])):
-        for channel in ("x", "y"):
-            if channel in said:
-                unit["encoding"].get(channel, {}).pop("axis", None)
-            elif channel in unit["encoding"]:
-                said.add(channel)
+    for channel in ("x", "y"):
+        said = False
+        for layer in layers:
+            encodings = [
+                unit["encoding"] for unit in layer.get("layer", [layer]) if channel in unit["encoding"]
+            ]
+            for encoding in encodings if said else ():
+                encoding[channel].pop("axis", None)
+            said = said or bool(encodings)
 
 
-def picked(place: int) -> Spec:
-    """The parameter that holds which names of a panel's legend were clicked."""
-    return {"name": f"shown_{place}", "select": {"type": "point", "fields": ["series"]}, "bind": "legend"}
+@dataclass(frozen=True)
+class Switch:
+    """What a legend switches: the parameter that holds the names that were clicked, and the field of the
+    names.
+
+    Vega-Lite takes a click in a legend for a click in all legends of one field: panels with the same names
+    have the same
+    field, and are switched together.
+    """
+
+    shown: str
+    field: str
+
+    def picked(self) -> Spec:
+        """The parameter."""
+        return {"name": self.shown, "select": {"type": "point", "fields": [self.field]}, "bind": "legend"}
+
+    def opacity(self, strength: float, seeds: bool = False) -> Spec:
+        """Nothing is left of a name that is switched off, nor of seeds if they are."""
+        shown: Spec = {"param": self.shown}
+        test = {"and": [shown, EVERY_SEED_SWITCH]} if seeds else shown
+        return {"condition": {"test": test, "value": strength}, "value": 0}
 
 
 def legend_for(names: Sequence[str], width: int) -> Spec:
@@ -94,13 +132,6 @@ def legend_for(names: Sequence[str], width: int) -> Spec:
         "offset": 6,
         "labelOffset": 9,
     }
-
-
-def switch_for(legend_of: int, strength: float, seeds: bool = False) -> Spec:
-    """Opacity: nothing of a name that is switched off in a panel's legend, nor of seeds if they are."""
-    shown: Spec = {"param": f"shown_{legend_of}"}
-    test = {"and": [shown, EVERY_SEED_SWITCH]} if seeds else shown
-    return {"condition": {"test": test, "value": strength}, "value": 0}
 
 
 def _zoom(place: int) -> Spec:
@@ -118,7 +149,7 @@ class _Writer:
     """Turns the series of one panel into layers."""
 
     panel: Panel
-    legend_of: int
+    switch: Switch
     most: int
     one: Series | None = None
 
@@ -130,6 +161,14 @@ class _Writer:
         self.values = {channel: self._values(channel) for channel in "xy"}
         axes = {"x": self.panel.x, "y": self.panel.y}
         self.axes = {channel: axis.fitted(self.values[channel]) for channel, axis in axes.items()}
+        self.axes["y"] = self.axes["y"].with_room(self._label_room(), self.values["y"])
+
+    def _label_room(self) -> float:
+        """The share of the height that labels of vertical rules take."""
+        number = max(
+            (place + 1 for place, rule in enumerate(self.panel.rules) if rule.axis == "x"), default=0
+        )
+        return 0.0 if not number else (LINE * number + 6) / self.panel.height
 
     def _values(self, channel: str) -> Values:
         """All values along an axis."""
@@ -147,10 +186,11 @@ class _Writer:
         return self.panel.x.kind == "log"
 
     def __call__(self, mark: Mapping[str, Any], rows: list[Spec], **options: Any) -> Spec:
-        """A layer of one series; a line to be hovered over has points that are not seen, for it has one tooltip only."""
+        """A layer of one series; a line to be hovered over has points that are not seen, for it has one
+        tooltip only."""
         assert self.one is not None
         fields = {"x": "x", "y": "y"} | ({"y2": "high"} if options.get("area") else {})
-        transform: list[Spec] = [{"calculate": quoted(self.one.name), "as": "series"}]
+        transform: list[Spec] = [{"calculate": quoted(self.one.name), "as": self.switch.field}]
         for channel, name in dict(fields).items():
             floor = self.axes[channel[0]].floor if self.axes[channel[0]].kind == "log" else None
             if floor is not None:
@@ -185,10 +225,17 @@ class _Writer:
         """A channel whose values go with the names of the series."""
         legend = legend_for(list(self.looks), self.panel.width) if self.panel.has_legend else None
         scale = {"domain": list(self.looks), "range": list(values)}
-        return {"field": "series", "type": "nominal", "title": None, "scale": scale, "legend": legend}
+        return {
+            "field": self.switch.field,
+            "type": "nominal",
+            "title": None,
+            "scale": scale,
+            "legend": legend,
+        }
 
     def _shapes(self) -> list[str]:
-        """What the legend shows for each name: the shape of its points, else its dash, else, of an area, a square."""
+        """What the legend shows for each name: the shape of its points, else its dash, else, of an area, a
+        square."""
         found = {}
         for name, look in self.looks.items():
             same = [one for one in self.panel.series if one.name == name]
@@ -204,10 +251,10 @@ class _Writer:
 
     def _opacity(self, options: Mapping[str, Any]) -> Spec:
         strength = 0.16 if options.get("area") else 0.32 if options.get("seeds") else 1
-        return switch_for(self.legend_of, strength, seeds=bool(options.get("seeds")))
+        return self.switch.opacity(strength, seeds=bool(options.get("seeds")))
 
     def _tooltip(self, options: Mapping[str, Any]) -> list[Spec]:
-        tips: list[Spec] = [{"field": "series", "type": "nominal", "title": "series"}]
+        tips: list[Spec] = [{"field": self.switch.field, "type": "nominal", "title": "series"}]
         if options.get("seeds"):  # a line has one tooltip from end to end
             return [*tips, {"field": "seed", "type": "nominal", "title": "seed"}]
         x, y = self.panel.x.title or "x", self.panel.y.title or "y"
@@ -218,7 +265,8 @@ class _Writer:
         ]
 
     def rules(self) -> list[Spec]:
-        """The reference lines with their labels: those of vertical ones one below the other, on the side with room."""
+        """The reference lines with their labels: those of vertical ones one below the other, on the side with
+        room."""
         layers: list[Spec] = []
         for number, rule in enumerate(self.panel.rules):
             axis = self.axes[rule.axis]
@@ -237,7 +285,7 @@ class _Writer:
                 "align": "right" if late else "left",
                 "baseline": "top",
                 "dx": -4 if late else 4,
-                "y": 4 + 13 * number,
+                "y": 4 + LINE * number,
             }
             above: Spec = {
                 "align": "right",

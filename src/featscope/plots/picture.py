@@ -1,4 +1,5 @@
-"""A picture as data: a Vega-Lite spec with the words that go with it, drawn by `vl_convert` where it is wanted."""
+"""A picture as data: a Vega-Lite spec with the words that go with it, drawn by `vl_convert` where it is
+wanted."""
 
 from __future__ import annotations
 
@@ -16,10 +17,13 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure: ``spec`` is Vega-Lite with its data inline and without colours of the page, which ``themed`` adds.
+    """A figure: ``spec`` is Vega-Lite with its data inline and without colours of the page, which ``themed``
+    adds.
 
-    ``title`` says what is drawn, ``caption`` how to read it, ``alt`` the kind of chart, its axes and its series
-    for those who do not see it; ``claims`` are ids of the claims it supports, ``reproduces`` names the paper's figure.
+    ``title`` says what is drawn, ``caption`` how to read it, ``alt`` the kind of chart, its axes and its
+    series
+    for those who do not see it; ``claims`` are ids of the claims it supports, ``reproduces`` names the
+    paper's figure.
     """
 
     title: str
@@ -30,7 +34,8 @@ class Picture:
     reproduces: str = ""
 
     def themed(self, dark: bool = False) -> dict[str, Any]:
-        """The spec with the colours of a light or a dark page, and the alternative text as its description."""
+        """The spec with the colours of a light or a dark page, and the alternative text as its
+        description."""
         return {"description": self.alt, **self.spec, "config": DARK if dark else LIGHT}
 
     def svg(self) -> str:

@@ -56,9 +56,11 @@ def short(value: float) -> float | int | None:
 
 
 def thinned(x: Values, lines: Sequence[Values], most: int, log: bool = False) -> NDArray[np.intp]:
-    """Which points to keep of lines over one ascending x so that about ``most`` are left and nothing seen is lost.
+    """Which points to keep of lines over one ascending x so that about ``most`` are left and nothing seen is
+    lost.
 
-    The axis, as it is drawn (``log`` or not), is cut into equal pieces; of each the least and the largest value of
+    The axis, as it is drawn (``log`` or not), is cut into equal pieces; of each the least and the largest
+    value of
     every line stay, and one gap if there is one; so do the ends.
     """
     if len(x) <= most:
@@ -93,7 +95,8 @@ def _rows(x: Values, columns: Mapping[str, Values], **fixed: Any) -> Rows:
 def by_seed(rows: pl.DataFrame, value: str | pl.Expr, x: str, seed: str = "seed") -> tuple[Values, Values]:
     """x and (seeds, points) of a column or an expression of rows, for ``OverSeeds(name, look, *by_seed(…))``.
 
-    An x at which no seed has a value is left out: what is measured now and then has points now and then. A seed that
+    An x at which no seed has a value is left out: what is measured now and then has points now and then. A
+    seed that
     lacks a value at one of the others (it diverged, it stopped) has NaN there.
     """
     expression = pl.col(value) if isinstance(value, str) else value
@@ -106,7 +109,8 @@ def by_seed(rows: pl.DataFrame, value: str | pl.Expr, x: str, seed: str = "seed"
 
 
 def median_over_seeds(runs: Values) -> Values:
-    """The median at each point, where at least half of the seeds were measured; else NaN: seeds that stopped are not
+    """The median at each point, where at least half of the seeds were measured; else NaN: seeds that stopped
+    are not
     forgotten."""
     measured = (~np.isnan(runs)).sum(0)
     middle = np.full(runs.shape[1], np.nan)
@@ -119,7 +123,8 @@ def median_over_seeds(runs: Values) -> Values:
 class OverSeeds:
     """Every seed as a thin line and their median as a thick one; more than ``EVERY_SEED`` as a range.
 
-    ``runs`` is (seeds, points) over the ascending ``x``; None or NaN where a seed was not measured, which leaves a gap.
+    ``runs`` is (seeds, points) over the ascending ``x``; None or NaN where a seed was not measured, which
+    leaves a gap.
     """
 
     name: str
@@ -191,7 +196,8 @@ class Band:
 
 @dataclass(frozen=True)
 class Bracket:
-    """The area between ``low`` and ``high`` alone: what lies between a certified and an attacked bound, say."""
+    """The area between ``low`` and ``high`` alone: what lies between a certified and an attacked bound,
+    say."""
 
     name: str
     look: Look
@@ -255,7 +261,8 @@ def points(name: str, look: Look, x: Sequence[float] | Values, y: ArrayLike) -> 
 
 @dataclass(frozen=True)
 class Rule:
-    """A reference line across the panel at one value of an axis, with its label beside it; not in the legend."""
+    """A reference line across the panel at one value of an axis, with its label beside it; not in the
+    legend."""
 
     at: float
     label: str = ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from featscope.plots.grids import HeatMap
-from featscope.plots.panels import EVERY_SEED_SWITCH, Spec
+from featscope.plots.panels import EVERY_SEED_SWITCH, Spec, Switch
 
 #: rows that the lines of one picture may have together, and points that each has at least
 MOST_ROWS = 3600
@@ -22,8 +22,13 @@ class Shown(Protocol):
         """How many lines share the picture's rows."""
         ...
 
-    def spec(self, place: int, legend_of: int, most: int) -> Spec:
-        """The Vega-Lite of the panel at a place; the legend of another panel may rule it."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that a legend lists."""
+        ...
+
+    def spec(self, place: int, switch: Switch, most: int) -> Spec:
+        """The Vega-Lite of the panel at a place; the legend of another panel may switch it."""
         ...
 
     @property
@@ -35,25 +40,44 @@ class Shown(Protocol):
 def side_by_side(panels: Sequence[Shown], columns: int | None = None) -> Spec:
     """The spec of a picture: panels in reading order, ``columns`` in a row (all, if not given).
 
-    Each has axes of its own; heat maps have one colour scale together, shown beside the last. A page may write another
+    Each has axes of its own; heat maps have one colour scale together, shown beside the last. A page may
+    write another
     number of ``columns`` into the spec to fit its width.
     """
     panels = _one_heat_scale(panels)
     most = max(FEWEST_POINTS, MOST_ROWS // max(1, sum(panel.lines for panel in panels)))
-    specs, legend_of = [], 0
-    for place, panel in enumerate(panels):
-        legend_of = place if panel.has_legend else legend_of
-        specs.append(panel.spec(place, legend_of, most))
-    switch = {"name": EVERY_SEED_SWITCH, "value": True, "bind": {"input": "checkbox", "name": "every seed "}}
+    specs = [
+        panel.spec(place, switch, most)
+        for place, (panel, switch) in enumerate(zip(panels, _switches(panels)))
+    ]
+    all_seeds = {
+        "name": EVERY_SEED_SWITCH,
+        "value": True,
+        "bind": {"input": "checkbox", "name": "every seed "},
+    }
     seeds = any("detail" in layer.get("encoding", {}) for spec in specs for layer in spec.get("layer", ()))
     independent = dict.fromkeys(("color", "shape", "strokeDash", "x", "y", "xOffset"), "independent")
     return {
-        **({"params": [switch]} if seeds else {}),
+        **({"params": [all_seeds]} if seeds else {}),
         "concat": specs,
         "columns": columns or len(panels),
         "spacing": 28,
         "resolve": {"scale": independent},
     }
+
+
+def _switches(panels: Sequence[Shown]) -> list[Switch]:
+    """A panel's own legend switches it, else that of the panel before; panels of the same names go
+    together."""
+    fields: dict[tuple[str, ...], str] = {}
+    found: list[Switch] = []
+    for place, panel in enumerate(panels):
+        if panel.has_legend or not found:
+            field = fields.setdefault(panel.names, f"series_{place}")
+            found.append(Switch(f"shown_{place}", field))
+        else:
+            found.append(found[-1])
+    return found
 
 
 def _one_heat_scale(panels: Sequence[Shown]) -> list[Shown]:

@@ -1,127 +1,174 @@
-"""The HTML page: figures and key numbers of runs, and the ledger, in one file that needs nothing else."""
+"""The HTML page: overview, papers with their figures, and the ledger, in one file that needs nothing else."""
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import os
-import shutil
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, select_autoescape
-from matplotlib.figure import Figure
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
 
-from featscope.claims import book
-from featscope.core.frozen import json_form
-from featscope.core.health import told
-from featscope.core.locks import locked, locked_file
-from featscope.experiments.registry import experiments
+from featscope import __version__
+from featscope.core.locks import locked_file
 from featscope.experiments.run import Run
-from featscope.plots.picture import Picture
-from featscope.report.figures import figures
+from featscope.plots.palette import DARK, LIGHT
+from featscope.report import overview, values
+from featscope.report.bundle import bundle
+from featscope.report.drawing import draw_figures, figures_mark, has_figures, page_mark
+from featscope.report.entries import Ledger
+from featscope.report.sections import Links, Section, Trouble, machines, papers, section
 
-#: the last chunk of every PNG file
-PNG_END = b"IEND\xaeB`\x82"
-
-
-def _png(figure: Figure | Picture) -> bytes:
-    if isinstance(figure, Picture):
-        return figure.png()
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": None})
-    return buffer.getvalue()
+#: runs that the list of runs has room for
+MOST_LISTED = 400
+#: a run's own page, in its folder
+PAGE = "report.html"
 
 
-def draw(run: Run) -> list[Path]:
-    """Draw the run's figures into its `figures` folder, which appears when it is complete, and write its
-    `report.html`."""
-    folder, spare = run.path / "figures", run.path / "figures.new"
-    pictures = {f"{name}.png": _png(figure) for name, figure in figures(run).items()}
-    with locked(run.path):
-        shutil.rmtree(spare, ignore_errors=True)
-        spare.mkdir()
-        for name, picture in pictures.items():
-            (spare / name).write_bytes(picture)
-        shutil.rmtree(folder, ignore_errors=True)
-        spare.rename(folder)
-    write_page([run], run.path / "report.html")
-    return [folder / name for name in pictures]
+@dataclass(frozen=True)
+class Content:
+    """What a page shows: runs in full or only listed, the ledger, and what went wrong."""
+
+    sections: Sequence[Section]
+    ledger: Ledger = field(default_factory=Ledger)
+    troubles: Sequence[Trouble] = ()
+    title: str = "featscope report"
 
 
-def is_drawn(run: Run) -> bool:
-    """Whether the run's figures are there and whole."""
-    folder = run.path / "figures"
-    return folder.is_dir() and all(path.read_bytes().endswith(PNG_END) for path in folder.glob("*.png"))
+def in_script(value: Any) -> Markup:
+    """JSON that may stand in a script element: no `<` can end it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))
 
 
-def _picture(path: Path) -> dict[str, str]:
-    return {"name": path.stem, "data": base64.b64encode(path.read_bytes()).decode("ascii")}
+def _date(seconds: float | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds)) if seconds else "–"
 
 
-def _flat(body: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in body.items():
-        flat.update(_flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value})
-    return flat
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("featscope.report"),
+        autoescape=select_autoescape(["j2"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "number": values.number,
+        "cell": values.cell,
+        "table": values.table,
+        "statements": overview.statements,
+        "in_script": in_script,
+        "date": _date,
+    }
+    return made
 
 
-def changed(run: Run) -> dict[str, Any]:
-    """The settings in which a run differs from its experiment's `cpu` profile."""
-    plan = experiments().get(run.experiment)
-    if plan is None:
-        return {}
-    usual = _flat(json_form(plan.spec()))
-    return {key: value for key, value in _flat(_settings(run)).items() if usual.get(key) != value}
-
-
-def _settings(run: Run) -> Mapping[str, Any]:
-    """The settings as they were written, so that a run of an older form is shown, too."""
-    found: Mapping[str, Any] = run.identity["spec"]
-    return found
-
-
-def in_order(runs: Sequence[Run]) -> list[Run]:
-    """Runs in the order of the papers and experiments; of one experiment, the usual settings first."""
-    place = {name: i for i, name in enumerate(experiments())}
-    return sorted(runs, key=lambda r: (place.get(r.experiment, len(place)), len(changed(r)), r.path.name))
-
-
-def _section(run: Run) -> dict[str, Any]:
-    pictures = sorted((run.path / "figures").glob("*.png"))
-    plan = experiments().get(run.experiment)
+def _provenance(content: Content, runs: Iterable[Run]) -> dict[str, Sequence[str]]:
+    made = machines(runs)
+    ledger = content.ledger
     return {
-        "name": run.experiment,
-        "folder": run.path.name,
-        "shows": plan.shows if plan else "",
-        "changed": ", ".join(
-            f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in changed(run).items()
-        ),
-        "figures": [_picture(path) for path in pictures],
-        "summary": json.dumps(run.summary, indent=2, ensure_ascii=False),
-        "spec": json.dumps(_settings(run), indent=2, ensure_ascii=False),
-        "seconds": run.manifest["wall_seconds"],
-        "notes": {part: told(note) for part, note in run.manifest.get("notes", {}).items()},
+        "page made": (f"{_date(time.time())} UTC by featscope {__version__}",),
+        "ledger made": ledger.made,
+        "ledger’s version": ledger.versions,
+        "profile": ledger.profiles or tuple(dict.fromkeys(s.told.profile for s in content.sections)),
+        **{f"runs’ {key}" if key == "featscope" else key: value for key, value in made.items()},
     }
 
 
-def write_page(runs: Sequence[Run], out: Path, ledger: Sequence[dict[str, Any]] = ()) -> None:
-    """Write one page with a section for each run and, if given, the ledger."""
-    environment = Environment(loader=PackageLoader("featscope.report"), autoescape=select_autoescape(["j2"]))
-    page = environment.get_template("page.html.j2").render(
-        runs=[_section(run) for run in in_order(runs)],
-        ledger=list(ledger),
-        counts=sorted(Counter(line["verdict"] for line in ledger).items()),
+def _subtitle(content: Content) -> str:
+    runs = f"{len(content.sections)} run{'' if len(content.sections) == 1 else 's'}"
+    if not content.ledger:
+        return runs
+    stated = overview.statements(content.ledger.entries)
+    lines = len(content.ledger.entries)
+    profile = f", profile {' and '.join(content.ledger.profiles)}" if content.ledger.profiles else ""
+    made = f", {content.ledger.made[-1][:10]}" if content.ledger.made else ""
+    return f"{len(stated)} statements in {lines} readings, judged from {runs}{profile}{made}"
+
+
+def render(content: Content, mark: str = "") -> str:
+    """The page as text."""
+    sections = list(content.sections)
+    detailed, listed = [one for one in sections if one.detailed], sections[:MOST_LISTED]
+    has_figures = any(one.figures for one in detailed)
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        title=content.title,
+        subtitle=_subtitle(content),
+        mark=mark,
+        meanings=overview.MEANINGS,
+        troubles=content.troubles,
+        sections=detailed,
+        listed=listed,
+        unlisted=len(sections) - len(listed),
+        without_figures=len(sections) - len(detailed),
+        of_run={one.run.path.name: one for one in (*listed, *detailed)},
+        provenance=_provenance(content, [one.run for one in sections]),
+        has_figures=has_figures,
+        themes={"light": LIGHT, "dark": DARK},
+        bundle=Markup(bundle()) if has_figures else "",
+        **_counts(content),
     )
+
+
+def _counts(content: Content) -> dict[str, Any]:
+    """What the page says of the ledger as a whole; lines at other settings than a profile's do not count."""
+    entries = content.ledger.entries
+    shown = papers(entries, content.sections)
+    usual = [entry for entry in entries if not entry.settings]
+    counted = {paper.key: [entry for entry in usual if entry.paper == paper.key] for paper in shown}
+    return {
+        "ledger": entries,
+        "papers": shown,
+        "names": {paper.key: paper.name for paper in shown},
+        "kinds": overview.kinds(entries),
+        "by_paper": overview.by_paper(usual),
+        "by_kind": overview.by_kind(usual),
+        "elsewhere": len(entries) - len(usual),
+        "headlines": overview.headlines(usual),
+        "counted": {key: overview.count_sentence(found) for key, found in counted.items()},
+    }
+
+
+def write_page(content: Content, out: Path, mark: str = "") -> None:
+    """Write the page; a reader sees the old one or the new one, never half."""
+    text = render(content, mark)
     with locked_file(out):
         spare = out.with_name(out.name + ".new")
-        spare.write_text(page, encoding="utf-8")
+        spare.write_text(text, encoding="utf-8")
         os.replace(spare, out)
 
 
-def read_ledger(folder: Path) -> list[dict[str, Any]]:
-    """The ledger that `featscope check` wrote into a folder, or an empty one."""
-    return [line.as_json() for line in book.read(folder)]
+def draw(run: Run) -> list[Path]:
+    """Draw the run's figures and write its own `report.html`; what is there and up to date is left alone."""
+    made = draw_figures(run)
+    if not _is_marked(run):
+        title = f"featscope run: {run.experiment}"
+        write_page(Content([section(run, Links(()))], title=title), run.path / PAGE, _mark(run))
+    return made
+
+
+def is_drawn(run: Run) -> bool:
+    """Whether the run's figures and its page are there and up to date."""
+    return has_figures(run) and _is_marked(run)
+
+
+def _mark(run: Run) -> str:
+    return f"{page_mark()} {figures_mark(run)}"
+
+
+def _is_marked(run: Run) -> bool:
+    """Whether the run's page is whole and was made by this code from these figures."""
+    page = run.path / PAGE
+    if not page.is_file():
+        return False
+    text = page.read_text(encoding="utf-8", errors="replace")
+    whole = text.rstrip().endswith("</html>")
+    return whole and f'name="featscope-page" content="{_mark(run)}"' in text[:2000]

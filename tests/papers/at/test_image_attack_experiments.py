@@ -9,6 +9,7 @@ import pytest
 import torch
 from image_runs import finished, folder_with
 from judging import finding, made
+from pictures import checked_figures
 from torch import nn
 
 from experiments.test_columns import compare_with_declared
@@ -32,7 +33,6 @@ from featscope.papers.fa import image_fine_labels
 from featscope.papers.fa.fine_labels_columns import CURVES, PAIRS
 from featscope.papers.fa.fine_labels_duel import Duel
 from featscope.papers.fa.image_fine_labels import area
-from featscope.report.figures import figures
 
 FINE, FEATURES = experiment("image-fine-labels"), experiment("image-feature-attacks")
 NET = {
@@ -84,7 +84,7 @@ def test_the_two_networks_differ_in_their_labels_alone(store):
         assert key.startswith("head") or torch.equal(value, first["binary"][key])
 
 
-def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store):
+def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store, capfd):
     spec = resolve(FINE, "quick", TINY_FINE)
     done = finished(FINE, spec, store)
     compare_with_declared(done)
@@ -120,7 +120,7 @@ def test_curves_fall_from_clean_accuracy_and_the_worst_is_the_worst(store):
         for seed, value in zip(spec.seeds, by_seed, strict=True):
             rows = done.part("curve", dataset="mnist", seed=seed).sort("radius")
             assert value == pytest.approx(np.trapezoid(rows[fine] - rows[binary], rows["radius"]))
-    assert list(figures(done)) == ["fig3"]
+    assert list(checked_figures(done, capfd)) == ["fig3"]
 
 
 def test_fine_labels_of_several_data_sets_are_gathered_from_rows(store, tmp_path):
@@ -160,7 +160,7 @@ def test_areas_of_known_curves():
     assert area([0, 2], [-0.5, 0.5]) == 0
 
 
-def test_attacked_networks_are_those_of_the_next_seed(store):
+def test_attacked_networks_are_those_of_the_next_seed(store, capfd):
     spec = resolve(FEATURES, "quick", TINY_FEATURES)
     done = finished(FEATURES, spec, store)
     compare_with_declared(done)
@@ -185,7 +185,7 @@ def test_attacked_networks_are_those_of_the_next_seed(store):
         for seed in spec.seeds
     ]
     assert cell == pytest.approx([float(frame["standard"].mean()) for frame in frames])
-    assert list(figures(done)) == ["table2"]
+    assert list(checked_figures(done, capfd)) == ["table2"]
 
 
 def test_sources_are_the_same_for_every_seed_and_targets_are_drawn(small_mnist):

@@ -8,6 +8,7 @@ import torch
 from image_runs import finished
 from image_task import task, trained
 from judging import made
+from pictures import checked_figures
 
 from experiments.test_columns import compare_with_declared
 from featscope.claims.claim import Verdict
@@ -22,7 +23,6 @@ from featscope.features.invert import Inverted
 from featscope.papers.at import claims_image_features as images
 from featscope.papers.at.claims_image_features import CLAIMS, at_the_end, late
 from featscope.papers.at.image_features import FEATURE, METHODS, SETS, differences, pairs, read_sets
-from featscope.report.figures import figures
 
 TINY: dict[str, Any] = {
     "network.train": 50,
@@ -79,7 +79,7 @@ def test_bad_settings_are_refused():
 
 
 @pytest.mark.usefixtures("small_mnist")
-def test_the_features_experiment_fills_the_table_from_shared_networks(tmp_path):
+def test_the_features_experiment_fills_the_table_from_shared_networks(tmp_path, capfd):
     plan, store = experiment("image-features"), Store(tmp_path / "runs")
     done = finished(plan, resolve(plan, "quick", {**TINY, "attacked": 6, "attack_steps": 2}), store)
     compare_with_declared(done)
@@ -102,7 +102,7 @@ def test_the_features_experiment_fills_the_table_from_shared_networks(tmp_path):
             own = _read(done, seed, f"reference-{SETS[name]}", name)
             assert own["error_mean"] == pytest.approx(rows[-1]["error_mean"], rel=1e-5)
             assert own["start"] == "noise"
-    assert set(figures(done)) == {"features", "table", "reconstructions"}
+    assert set(checked_figures(done, capfd)) == {"features", "table", "reconstructions"}
     for claim, reading in [(c, r) for c in CLAIMS[:2] for r in c.readings]:
         finding = settled(claim, reading, {"run": done, "tested": done})
         assert finding.verdict is Verdict.OUT_OF_SCOPE
@@ -116,16 +116,18 @@ def _read(done: Run, seed: int, reader: str, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("small_mnist")
-def test_nothing_is_attacked_where_that_is_not_asked(tmp_path):
+def test_nothing_is_attacked_where_that_is_not_asked(tmp_path, capfd):
     plan, store = experiment("image-features"), Store(tmp_path / "runs")
     done = finished(plan, resolve(plan, "quick", {**TINY, "seeds": [0, 1], "attacked": 0}), store)
     assert set(done.summary["table"]["adversarial"]) == {"clean_test", "feature_NR", "feature_R"}
     assert "robust_test" not in done.part("tested", method="adversarial", seed=0).columns
-    assert set(figures(done)) == {"features", "table", "reconstructions"}
+    assert set(checked_figures(done, capfd)) == {"features", "table", "reconstructions"}
 
 
 @pytest.mark.usefixtures("small_mnist")
-def test_the_inversion_experiment_publishes_every_cell_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
+def test_the_inversion_experiment_publishes_every_cell_and_goes_on_where_it_stopped(
+    tmp_path, monkeypatch, capfd
+):
     plan, store = experiment("image-inversion"), Store(tmp_path / "runs")
     spec = resolve(
         plan,
@@ -161,7 +163,7 @@ def test_the_inversion_experiment_publishes_every_cell_and_goes_on_where_it_stop
         for reader in ("own", "other", "fresh-standard", "fresh-adversarial"):
             mine = [r["accuracy"] for r in rows if r["set"] == cell["set"] and r["reader"] == reader]
             assert cell[reader]["mean"] == pytest.approx(sum(mine) / 2)
-    assert set(figures(done)) == {"cells", "starts"}
+    assert set(checked_figures(done, capfd)) == {"cells", "starts"}
 
 
 def test_halves_by_error_make_up_the_whole():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from image_runs import finished
+from pictures import checked_figures
 
 from experiments.test_columns import compare_with_declared
 from featscope.certificates.ep import pair_separation
@@ -21,7 +22,6 @@ from featscope.experiments.spec import resolve
 from featscope.images import datasets
 from featscope.images import separation as search
 from featscope.images.catalogue import CIFAR10, DATASETS, MNIST
-from featscope.report.figures import figures
 
 
 def all_distances(left, right):
@@ -127,7 +127,7 @@ def small_data(tmp_path, monkeypatch):
     return made
 
 
-def test_the_experiment_finds_what_all_pairs_say_and_the_claims_judge_it(small_data, tmp_path):
+def test_the_experiment_finds_what_all_pairs_say_and_the_claims_judge_it(small_data, tmp_path, capfd):
     plan = experiment("image-separation")
     whole = finished(plan, resolve(plan, "cpu", {"queries": 5, "matched": 12}), Store(tmp_path / "runs"))
     compare_with_declared(whole)
@@ -146,7 +146,7 @@ def test_the_experiment_finds_what_all_pairs_say_and_the_claims_judge_it(small_d
     # Noise images differ by almost 1 somewhere: separated, but not the talk's numbers.
     assert verdicts["mnist-separated"] == Verdict.HOLDS
     assert verdicts["mnist-table"] == Verdict.FAILS
-    assert len(figures(whole)) == 1
+    assert len(checked_figures(whole, capfd)) == 1
     part = finished(
         plan, resolve(plan, "cpu", {"queries": 5, "matched": 12, "train": 20}), Store(tmp_path / "runs")
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pictures import checked_figures
 
 from featscope.claims import ledger
 from featscope.claims.claim import Verdict
@@ -146,10 +147,10 @@ def test_verdicts_that_do_not_depend_on_size(lines: list[Line]) -> None:
         assert _verdict(lines, "FA-T4.5", f"paper/{item}") == "OUT_OF_SCOPE"
 
 
-def test_all_figures_draw(store: Store, lines: list[Line]) -> None:
-    for done in find_runs(store.root):
-        for name, draw in fa.FIGURES.get(done.experiment, {}).items():
-            assert draw(done).axes, (done.experiment, name)
+@pytest.mark.usefixtures("lines")
+def test_all_figures_are_as_pictures_must_be(store: Store, capfd: pytest.CaptureFixture[str]) -> None:
+    drawn = [name for done in find_runs(store.root) for name in checked_figures(done, capfd)]
+    assert {"fig2", "fig3", "ablations", "scaling", "flow", "biases"} <= set(drawn)
 
 
 def test_half_radius_interpolates() -> None:

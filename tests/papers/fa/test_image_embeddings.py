@@ -10,6 +10,7 @@ import pytest
 import torch
 from image_runs import finished
 from judging import finding, made
+from pictures import checked_figures
 
 from experiments.test_columns import compare_with_declared
 from featscope.claims.claim import Verdict
@@ -32,7 +33,6 @@ from featscope.papers.fa import claims_embeddings as claims
 from featscope.papers.fa import embedding_heads
 from featscope.papers.fa import image_embeddings as study
 from featscope.papers.fa.embedding_radii import RadiusSpec, attack_head
-from featscope.report.figures import figures
 
 PLAN = experiment("image-embeddings")
 SMALL = {
@@ -208,7 +208,7 @@ def data(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("data")
-def test_an_interrupted_run_gives_the_same_rows_and_the_figures_are_drawn(tmp_path, monkeypatch):
+def test_an_interrupted_run_gives_the_same_rows_and_the_figures_are_drawn(tmp_path, monkeypatch, capfd):
     spec = resolve(PLAN, "quick", {**SMALL, "seeds": [0, 1]})
     whole = finished(PLAN, spec, Store(tmp_path / "a"))
     compare_with_declared(whole)
@@ -229,7 +229,7 @@ def test_an_interrupted_run_gives_the_same_rows_and_the_figures_are_drawn(tmp_pa
     assert again.rows.equals(whole.rows)
     assert again.summary == whole.summary
     assert [name for name, t in whole.tensors.items() if not torch.equal(t, again.tensors[name])] == []
-    assert set(figures(whole)) == {"fig2cd", "fig2cd-long", "fig10", "along", "radii"}
+    assert set(checked_figures(whole, capfd)) == {"fig2cd", "fig2cd-long", "fig10", "along", "radii"}
     entries = {r.name: settled(c, r, {"run": whole}) for c in claims.CLAIMS for r in c.readings}
     assert {f.verdict for f in entries.values()} == {Verdict.OUT_OF_SCOPE}
     assert "side 32" in entries["higher"].evidence["unmet"][0]
@@ -277,7 +277,7 @@ PAIRS |= {"blocks_below": 0.0, "feature_cosine_largest": 0.05}
 def fake_run(encoder: str = "efficientnet-lite0", side: int = 224, **numbers: list[float]) -> Run:
     """A run of three seeds; ``numbers`` change columns, those of a head with its name before."""
     table, pairs = [], []
-    for seed, kind in itertools.product(range(3), embedding_heads.KINDS):
+    for seed, kind in itertools.product(range(3), embedding_heads.EMBEDDING_KINDS):
         given = {key: values[seed] for key, values in numbers.items()}
         pairs.append({"kind": kind, "seed": seed, **PAIRS, **{k: v for k, v in given.items() if k in PAIRS}})
         for net, stage in itertools.product(study.NETS, study.STAGES):

@@ -10,6 +10,7 @@ from featscope.papers.at import (
     claims_recursion,
     claims_scaling,
     claims_training,
+    comparisons,
     figures_image_attacks,
     figures_images,
     figures_patch,
@@ -26,6 +27,9 @@ from featscope.papers.at import (
     patch_scaling,
 )
 
+NAME = "AT"
+TITLE = "Adversarial Training Can Provably Improve Robustness"
+SOURCE = "Li and Li, arXiv 2410.08503"
 EXPERIMENTS = (
     *patch_fig3.EXPERIMENTS,
     *patch_batches.EXPERIMENTS,
@@ -46,6 +50,7 @@ CLAIMS = (
     *claims_image_features.CLAIMS,
     *claims_feature_attacks.CLAIMS,
 )
+COMPARISONS = comparisons.COMPARISONS
 FIGURES = {
     **figures_training.FIGURES,
     **figures_patch.FIGURES,

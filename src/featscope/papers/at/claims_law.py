@@ -37,6 +37,8 @@ from featscope.papers.at.runs import (
 
 
 def _condition(name: str) -> Judge:
+    """A condition of the law at Figure 3's values: its number against its bound."""
+
     def judge(runs: Runs) -> Finding:
         found = next(condition for condition in runs["run"].conditions if condition.name == name)
         return reaches(found.value, found.bound, text=found.text)
@@ -45,6 +47,8 @@ def _condition(name: str) -> Judge:
 
 
 def _any_classifier(runs: Runs) -> Finding:
+    """1 − pairs/2n for a matching of pairs of different labels whose balls meet, re-verified, against 1
+    − SMALL."""
     run = runs["run"]
     x, y, left, right = (run.tensor(MATCHING, key).numpy() for key in ("x", "y", "left", "right"))
     bound = matching_bound(x.astype(float), y, left, right, PatchFig3.of(run).eps)
@@ -63,6 +67,7 @@ def _any_classifier(runs: Runs) -> Finding:
 
 
 def _choices(runs: Runs) -> Finding:
+    """The number of conditions that the law does not meet, against 0."""
     found = runs["run"].conditions
     missed = sum(not condition.met for condition in found)
     shown = [condition.as_json() for condition in found]
@@ -84,6 +89,8 @@ def _at_largest_gamma(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _risk(feature: str) -> Judge:
+    """The largest cross-entropy over seeds at the largest γ, with the range over seeds, against SMALL."""
+
     def judge(runs: Runs) -> Finding:
         rows = _of(runs["run"], ALONG_GAMMA, feature)
         values = numbers(_at_largest_gamma(rows)[Minima.risk])
@@ -99,6 +106,8 @@ def _error(rows: pl.DataFrame, column: str) -> Interval:
 
 
 def _error_to_one(column: str) -> Judge:
+    """The error over seeds at the largest γ is at least 1 − SMALL."""
+
     def judge(runs: Runs) -> Finding:
         run, spec = runs["run"], PatchMinima.of(runs["run"])
         if column == Minima.explicit and spec.eps < spec.law.beta_supremum:
@@ -113,12 +122,14 @@ def _error_to_one(column: str) -> Judge:
 
 
 def _own_logit(runs: Runs) -> Finding:
+    """The exact error over seeds at the largest γ, only F_y attacked, is at most SMALL."""
     rows = _of(runs["run"], ALONG_GAMMA, "robust")
     curve = _curve(rows, Minima.gamma, Minima.own_logit)
     return at_most(_error(_at_largest_gamma(rows), Minima.own_logit), SMALL, curve=curve)
 
 
 def _own_logit_noise(runs: Runs) -> Finding:
+    """The same at the smallest noise of the sweep."""
     rows = _of(runs["run"], ALONG_NOISE, "robust")
     curve = _curve(rows, Minima.sigma_n, Minima.own_logit)
     least = curve[Minima.sigma_n][0]
@@ -127,6 +138,7 @@ def _own_logit_noise(runs: Runs) -> Finding:
 
 
 def _full_ball(runs: Runs) -> Finding:
+    """The exact error over the ball at the largest γ is at most SMALL; one explicit Δ can refute it."""
     run, spec = runs["run"], PatchMinima.of(runs["run"])
     x, y, delta, w = (run.tensor(ALONG_GAMMA, key).numpy() for key in ("x", "y", "delta", "w"))
     hits = fooled(w, x, y, delta, spec.eps, spec.net.q, spec.net.rho)

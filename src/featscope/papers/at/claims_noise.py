@@ -80,6 +80,8 @@ def _in_span(training: str, column: Column) -> Judge:
 
 
 def _noise_small(arm: str) -> Judge:
+    """The largest noise correlation over training, by seed, against log d/√d."""
+
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         by_seed = [numbers(rows[Dynamics.noise_max]) for rows in _seeds(run, arm, Dynamics.noise_max)]
@@ -101,6 +103,7 @@ def _noise_in_d(runs: Runs) -> Finding:
 
 
 def _noise_update(runs: Runs) -> Finding:
+    """The largest remainder of a step per unit of η, by seed, against log d/√d."""
     run, name = runs["run"], Dynamics.noise_update_rest
     worst = [float(numbers(rows[name]).max()) for rows in _seeds(run, "standard", name)]
     bound = PatchFig3.of(run).law.d ** -0.5
@@ -148,6 +151,7 @@ def _total_residual(runs: Runs) -> Finding:
 
 
 def _losers(runs: Runs) -> Finding:
+    """The largest of A, C and D at the end, by seed, against log d/√d."""
     run, losers = runs["run"], (Dynamics.u, Dynamics.C, Dynamics.D)
     worst = np.max([final_values(run, "standard", name).max(-1) for name in losers], axis=0)
     return at_most(
@@ -156,6 +160,7 @@ def _losers(runs: Runs) -> Finding:
 
 
 def _winner(runs: Runs) -> Finding:
+    """The smallest max_r B over classes ÷ log d at the end, by seed, against 1/CONSTANT."""
     run = runs["run"]
     ratios = final_values(run, "standard", Dynamics.v).min(-1) / _log_d(run)
     measured = "smallest max_r B over classes ÷ log d, Θ read as ≥ 1/3"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from featscope.attacks.patch_training_attack import Clip
 from featscope.core.frozen import Value
+from featscope.core.settings import RadiusList, setting
 from featscope.papers.at import printed
 
 #: The paper prints no batch size. With its η = .1 the switch comes near its epoch 150 in batches of 5, and in
@@ -20,9 +19,11 @@ class Training(Value):
     """Gradient descent: learning rate η, T epochs, each a pass over the data in batches of ``batch_size``;
     ``None`` is the full batch, for which an epoch is one step (AT §2.4)."""
 
-    learning_rate: float = Field(default=printed.FIGURE_3_LEARNING_RATE, gt=0)
-    epochs: int = Field(default=printed.FIGURE_3_EPOCHS, ge=1)
-    batch_size: int | None = Field(default=INFERRED_BATCH_SIZE, ge=1)
+    learning_rate: float = setting(
+        printed.FIGURE_3_LEARNING_RATE, "step size of gradient descent", letter="η", gt=0
+    )
+    epochs: int = setting(printed.FIGURE_3_EPOCHS, "passes over the training points", letter="T", ge=1)
+    batch_size: int | None = setting(INFERRED_BATCH_SIZE, "points of a step; null: all of them", ge=1)
 
     def steps_an_epoch(self, points: int) -> int:
         """How many steps of descent a pass over so many points takes."""
@@ -33,10 +34,16 @@ class AdversarialTraining(Training, registered="patch-adversarial-training"):
     """The same at perturbed points: one ascent step of size η̃ with a clip, or PGD with ``attack_steps`` >
     1."""
 
-    clip: Clip = "patch"
-    step_size: float = Field(default=printed.FIGURE_3_ATTACK_STEP_SIZE, gt=0)
-    objective: Literal["own-logit", "margin", "cross-entropy"] = "own-logit"
-    attack_steps: int = Field(default=1, ge=1)
+    clip: Clip = setting(
+        "patch", "how a perturbation is brought back to the ball: by coordinate, by patch, or by coefficient"
+    )
+    step_size: float = setting(
+        printed.FIGURE_3_ATTACK_STEP_SIZE, "step size of the training attack", letter="η̃", gt=0
+    )
+    objective: Literal["own-logit", "margin", "cross-entropy"] = setting(
+        "own-logit", "what the training attack raises: −F_y, the margin, or the cross-entropy"
+    )
+    attack_steps: int = setting(1, "ascent steps of the training attack; 1 is the paper's", ge=1)
 
     @property
     def leaves_one_step_alone(self) -> bool:
@@ -47,9 +54,13 @@ class AdversarialTraining(Training, registered="patch-adversarial-training"):
 class Measurement(Value):
     """How robustness is measured: PGD steps and restarts, and the radii of the curves."""
 
-    steps: int = Field(default=20, ge=1)
-    restarts: int = Field(default=1, ge=1)
-    points: int = Field(default=60, ge=1, description="test points attacked along training")
-    every: int = Field(default=200, ge=1, description="epochs between attacks")
-    radii: tuple[Annotated[float, Field(gt=0)], ...] = (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8)
-    curve_points: int = Field(default=40, ge=1)
+    steps: int = setting(20, "steps of the PGD that measures robust accuracy", ge=1)
+    restarts: int = setting(1, "random starts of that PGD", ge=1)
+    points: int = setting(60, "test points attacked along training", ge=1)
+    every: int = setting(200, "epochs between two evaluations under attack", ge=1)
+    radii: RadiusList = setting(
+        (0.01, 0.02, 0.04, 0.07, 0.1, 0.2, 0.3, 0.5, 0.8),
+        "radii of the curves after training; none: no curves",
+        min_length=0,
+    )
+    curve_points: int = setting(40, "test points of the curves over radii", ge=1)

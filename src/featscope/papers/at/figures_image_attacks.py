@@ -33,13 +33,17 @@ def feature_attacks(run: Run) -> Picture:
     return Picture(
         title="Attacks that follow non-robust or robust features",
         caption=(
-            "Images of a source class are moved towards an image of the target class: in the representation of a standard "
-            "network (NRF-PGD) or of an adversarially trained one (RF-PGD), or at random. The bars say how many another "
-            f"network then takes for the target: median over seeds, dots are the seeds.{ticks} On the right, images of the "
+            "Images of a source class are moved towards an image of the target class: in the representation "
+            "of a standard "
+            "network (NRF-PGD) or of an adversarially trained one (RF-PGD), or at random. The bars say how "
+            "many another "
+            f"network then takes for the target: median over seeds, dots are the seeds.{ticks} On the right, "
+            "images of the "
             "first pair: X, the target X′, and X under both attacks."
         ),
         alt=(
-            "For each data set grouped bars of targeted success rates over pairs of classes, on standard and on adversarially "
+            "For each data set grouped bars of targeted success rates over pairs of classes, on standard and "
+            "on adversarially "
             "trained networks, for three attacks, and four rows of images."
         ),
         spec=side_by_side(panels, columns=len(METHODS) + 1),

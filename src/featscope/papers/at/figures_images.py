@@ -36,12 +36,15 @@ def curves(run: Run) -> Picture:
     return Picture(
         title=f"Feature learning accuracy during training, {data}",
         caption=(
-            "Accuracy on images rebuilt from what a standard network represents (non-robust features) and from what an "
-            "adversarially trained one does (robust features), while a fresh network is trained. Above standard, below "
+            "Accuracy on images rebuilt from what a standard network represents (non-robust features) and "
+            "from what an "
+            "adversarially trained one does (robust features), while a fresh network is trained. Above "
+            "standard, below "
             "adversarial training, as in the paper. Thin lines are seeds, thick ones their median."
         ),
         alt=(
-            "Two line charts over epochs, one for each training: accuracy on non-robust features, on robust features and on "
+            "Two line charts over epochs, one for each training: accuracy on non-robust features, on robust "
+            "features and on "
             "test images."
         ),
         spec=side_by_side([_curve(run, method, data) for method in METHODS], columns=1),
@@ -86,11 +89,13 @@ def table(run: Run) -> Picture:
     return Picture(
         title=f"Accuracy by training and by what is read, {data}",
         caption=(
-            "Accuracy on test images without and under attack, and on the images rebuilt from non-robust (D̂_NR) and robust "
+            "Accuracy on test images without and under attack, and on the images rebuilt from non-robust "
+            "(D̂_NR) and robust "
             "(D̂_R) features. Shapes and bars are medians over seeds, dots the seeds"
             + (", grey ticks what the paper prints." if printed is not None else ".")
         ),
-        alt="Grouped bars of accuracy for standard and adversarial training: clean, robust, on D̂_NR and on D̂_R.",
+        alt="Grouped bars of accuracy for standard and adversarial training: clean, robust, on D̂_NR and on "
+        "D̂_R.",
         spec=side_by_side([panel]),
         claims=("AT-T1",),
         reproduces="AT Table 1",
@@ -110,8 +115,10 @@ def reconstructions(run: Run, count: int = 10) -> Picture:
     return Picture(
         title="Images, and what networks of both trainings keep of them",
         caption=(
-            "One image of each class above; below, images that a standard network (non-robust features) and an adversarially "
-            "trained one (robust features) represent in the same way, found from a start that knows nothing of the image "
+            "One image of each class above; below, images that a standard network (non-robust features) and "
+            "an adversarially "
+            "trained one (robust features) represent in the same way, found from a start that knows nothing "
+            "of the image "
             f"unless the settings say so. Seed {seed}."
         ),
         alt="Three rows of images: originals, their non-robust features, their robust features.",
@@ -161,12 +168,15 @@ def heat_maps(run: Run) -> Picture:
     return Picture(
         title="What is read of images that were rebuilt in different ways",
         caption=(
-            "Each cell is one way of rebuilding images: from which start, from which layer, of a network of which width. The "
-            "first column shows how well the layer was matched (relative error), the others how much of the labels three "
+            "Each cell is one way of rebuilding images: from which start, from which layer, of a network of "
+            "which width. The "
+            "first column shows how well the layer was matched (relative error), the others how much of the "
+            "labels three "
             "readers find in the images. Medians over pairs of networks; the colours end at 1."
         ),
         alt=(
-            "Heat maps for the non-robust and the robust set: relative feature error, and accuracy of the own network and of "
+            "Heat maps for the non-robust and the robust set: relative feature error, and accuracy of the "
+            "own network and of "
             "fresh networks of both trainings, over start, width and layer."
         ),
         spec=side_by_side(maps, columns=len(titles)),
@@ -186,10 +196,12 @@ def starts(run: Run) -> Picture:
     return Picture(
         title="The same images rebuilt from every start",
         caption=(
-            f"Originals above; below, images rebuilt from the layer {layer} of networks of width {width}, seed {seed}: for "
+            f"Originals above; below, images rebuilt from the layer {layer} of networks of width {width}, "
+            f"seed {seed}: for "
             "each start from a standard (non-robust) and an adversarially trained network (robust)."
         ),
-        alt="Rows of images: originals, then for each start of the inversion the non-robust and the robust features.",
+        alt="Rows of images: originals, then for each start of the inversion the non-robust and the robust "
+        "features.",
         spec=side_by_side([ImageRows("", rows)]),
     )
 

@@ -53,12 +53,15 @@ def minima(run: Run) -> Picture:
     return Picture(
         title="Two minima of the clean loss, and what attacks leave of them",
         caption=(
-            "Networks whose weights are a multiple γ of the non-robust features (left) or of the robust ones (middle), and "
-            "the latter at the largest γ under less and less noise (right). Accuracy is exact at every sampled point, "
+            "Networks whose weights are a multiple γ of the non-robust features (left) or of the robust ones "
+            "(middle), and "
+            "the latter at the largest γ under less and less noise (right). Accuracy is exact at every "
+            "sampled point, "
             "under the attack that lowers the true class's output alone and over the whole ball."
         ),
         alt=(
-            "Line charts of test accuracy: against the scale γ for both networks, and against the noise; clean, under the "
+            "Line charts of test accuracy: against the scale γ for both networks, and against the noise; "
+            "clean, under the "
             "attack on the own logit, and over the full ball."
         ),
         spec=side_by_side(panels),
@@ -83,12 +86,16 @@ def scaling(run: Run) -> Picture:
     return Picture(
         title="How much of the other feature is learned, as the dimension grows",
         caption=(
-            "The largest correlation with the feature that loses, at the moment when the one that wins reaches its threshold, "
-            "over seeds and classes: median, and the range from the 10 % to the 90 % quantile. Where too few reach it, what "
-            "the robust feature comes to rest at. The titles say how many do; dotted and dashed lines only show slopes."
+            "The largest correlation with the feature that loses, at the moment when the one that wins "
+            "reaches its threshold, "
+            "over seeds and classes: median, and the range from the 10 % to the 90 % quantile. Where too few "
+            "reach it, what "
+            "the robust feature comes to rest at. The titles say how many do; dotted and dashed lines only "
+            "show slopes."
         ),
         alt=(
-            "One chart for each way of training: correlation against the dimension d, both logarithmic, with bands over "
+            "One chart for each way of training: correlation against the dimension d, both logarithmic, with "
+            "bands over "
             "seeds and lines of the slopes that the lemmas speak of."
         ),
         spec=side_by_side([_scaled(run, arm) for arm in arms], columns=min(2, len(arms))),
@@ -226,11 +233,14 @@ def noise(run: Run) -> Picture:
     return Picture(
         title="Features and noise at the end of standard training",
         caption=(
-            "Correlations at the end of standard training with non-robust features (B), robust ones (A), and the largest one "
-            "with a noise patch at any time, as the dimension grows. The dashed line only shows a slope. Thin lines are seeds, "
+            "Correlations at the end of standard training with non-robust features (B), robust ones (A), and "
+            "the largest one "
+            "with a noise patch at any time, as the dimension grows. The dashed line only shows a slope. "
+            "Thin lines are seeds, "
             "thick ones their median."
         ),
-        alt="Line chart, both axes logarithmic: correlations with both features and with noise against the dimension d.",
+        alt="Line chart, both axes logarithmic: correlations with both features and with noise against the "
+        "dimension d.",
         spec=side_by_side([panel]),
         claims=("AT-LE.2", "AT-LE.3"),
     )

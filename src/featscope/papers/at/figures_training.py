@@ -86,13 +86,17 @@ def figure_3(run: Run) -> Picture:
     return Picture(
         title="What the network learns in standard and in adversarial training",
         caption=(
-            "Left: each class's largest correlation of a neuron with the robust feature u and with the non-robust feature v. "
-            "Right: accuracy without an attack, under the attack of training, and under attacks that search the span of "
-            "the features or the whole ball. Thin lines are seeds, thick ones their median; the dotted line is where "
+            "Left: each class's largest correlation of a neuron with the robust feature u and with the "
+            "non-robust feature v. "
+            "Right: accuracy without an attack, under the attack of training, and under attacks that search "
+            "the span of "
+            "the features or the whole ball. Thin lines are seeds, thick ones their median; the dotted line "
+            "is where "
             "robust features overtake for good in every class, mean over seeds."
         ),
         alt=(
-            "Line charts over epochs, for each training: correlations of neurons with robust and non-robust features, and "
+            "Line charts over epochs, for each training: correlations of neurons with robust and non-robust "
+            "features, and "
             "accuracies on training and test points, clean and under three attacks."
         ),
         spec=side_by_side([*left, *right]),
@@ -111,12 +115,15 @@ def radii(run: Run) -> Picture:
     return Picture(
         title="Robust accuracy of the final networks over the radius",
         caption=(
-            "Exact robust accuracy lies within the shaded bracket: no attack of ours leaves more than the upper line, and "
-            "what the lower line counts is certified. The features' span is what a perturbation may change in the left "
+            "Exact robust accuracy lies within the shaded bracket: no attack of ours leaves more than the "
+            "upper line, and "
+            "what the lower line counts is certified. The features' span is what a perturbation may change "
+            "in the left "
             "column, the whole ball in the right one. Thin lines are seeds, thick ones their median."
         ),
         alt=(
-            "Line charts for each training and threat: robust test accuracy against the radius ε on a logarithmic axis, "
+            "Line charts for each training and threat: robust test accuracy against the radius ε on a "
+            "logarithmic axis, "
             "attacked from above and certified from below."
         ),
         spec=side_by_side(panels, columns=2),
@@ -146,12 +153,15 @@ def inside(run: Run) -> Picture:
     return Picture(
         title="What else the network learns",
         caption=(
-            "Off-diagonal correlations are those of a class's neurons with other classes' features, robust (C) and "
-            "non-robust (D). The middle panel is the part of a neuron that no feature spans. Feature learning accuracy is "
+            "Off-diagonal correlations are those of a class's neurons with other classes' features, robust "
+            "(C) and "
+            "non-robust (D). The middle panel is the part of a neuron that no feature spans. Feature "
+            "learning accuracy is "
             "measured on data in which only robust (D_R) or only non-robust (D_NR) features are left."
         ),
         alt=(
-            "Line charts over epochs, for each training: off-diagonal and noise correlations; ℓ1 and ℓ2 norms orthogonal to "
+            "Line charts over epochs, for each training: off-diagonal and noise correlations; ℓ1 and ℓ2 "
+            "norms orthogonal to "
             "the features; accuracy on robust and on non-robust features alone."
         ),
         spec=side_by_side(panels, columns=3),
@@ -211,8 +221,8 @@ def batches(run: Run) -> Picture:
         title="When adversarial training changes its phase, by the size of a batch",
         caption=(
             "The epoch from which on the robust feature is ahead for good, where an epoch is a pass over the "
-            "data in batches of the given size and all else is as printed. The paper prints no size, and names "
-            "the epoch of the dotted line. Thin lines are seeds and classes, the thick one their median."
+            "data in batches of the given size and all else is as printed. The paper prints no size, and "
+            "names the epoch of the dotted line. Thin lines are seeds and classes, the thick one their median."
         ),
         alt="Line chart, both axes logarithmic: epoch of the switch of phase against the points of a batch.",
         spec=side_by_side([panel]),

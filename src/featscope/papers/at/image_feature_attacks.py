@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.feature import FeaturePGD, target_rate
@@ -24,10 +23,12 @@ from featscope.core.columns import Columns, column
 from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.linearise import Model
+from featscope.core.settings import REQUIRED, setting
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import TrainingSpec
+from featscope.experiments.cost import Size
 from featscope.experiments.image_network import (
     ADVERSARIAL,
     CIFAR_ADVERSARIAL,
@@ -38,12 +39,13 @@ from featscope.experiments.image_network import (
     both,
     both_needed,
 )
-from featscope.experiments.image_training import Epochs, data_hashes
+from featscope.experiments.image_training import Epochs, activations, data_hashes, training_size
 from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.datasets import load
 from featscope.nets.classifier import REPRESENTATION, ImageClassifier, Representation
 from featscope.nets.fold import fold
 from featscope.papers.at.image_features import METHODS
+from featscope.papers.at.overview import FEATURE_ATTACKS_HIGHLIGHTS
 from featscope.papers.at.printed import TABLE_2, TABLE_2_PAIRS
 
 DatasetName = Literal["mnist", "cifar10"]
@@ -90,8 +92,10 @@ class Learned(Columns):
 class FeatureTask(Value):
     """The networks of one data set; the radius of the adversarial training is that of the attacks."""
 
-    network: ImageNetwork
-    adversarial: TrainingSpec
+    network: ImageNetwork = setting(REQUIRED, "data, architecture and standard training")
+    adversarial: TrainingSpec = setting(
+        REQUIRED, "the adversarial training; its radius is that of the attacks"
+    )
 
     def model_post_init(self, context: object) -> None:
         """Ten classes, and trainings that are what their names say."""
@@ -150,20 +154,21 @@ class ImageFeatureAttacks(Spec):
         },
     }
 
-    datasets: tuple[DatasetName, ...] = ("mnist",)
+    datasets: tuple[DatasetName, ...] = setting(("mnist",), "data sets")
     #: on MNIST the digits of the paper's numbers, so that nobody chooses: 3 → 5, 5 → 3, 1 → 0, 0 → 1
-    pairs: tuple[tuple[int, int], ...] = Field(default=TABLE_2_PAIRS, description="source and target classes")
-    images: int = Field(
-        default=200, ge=1, description="test images of each source class, the same for every seed"
+    pairs: tuple[tuple[int, int], ...] = setting(TABLE_2_PAIRS, "source and target classes")
+    images: int = setting(200, "test images of each source class, the same for every seed", ge=1)
+    steps: int = setting(40, "steps of the feature attacks; the step falls from the radius to 0", ge=1)
+    layer: str = setting(REPRESENTATION, "layer whose features are moved")
+    mnist: FeatureTask = setting(
+        FeatureTask(network=ImageNetwork(), adversarial=ADVERSARIAL), "the networks on MNIST"
     )
-    steps: int = Field(
-        default=40, ge=1, description="steps of the feature attacks; the step falls from the radius to 0"
-    )
-    layer: str = REPRESENTATION
-    mnist: FeatureTask = FeatureTask(network=ImageNetwork(), adversarial=ADVERSARIAL)
-    cifar10: FeatureTask = FeatureTask(
-        network=ImageNetwork(dataset="cifar10", train=5000, net=CIFAR_NET, training=CIFAR_STANDARD),
-        adversarial=CIFAR_ADVERSARIAL,
+    cifar10: FeatureTask = setting(
+        FeatureTask(
+            network=ImageNetwork(dataset="cifar10", train=5000, net=CIFAR_NET, training=CIFAR_STANDARD),
+            adversarial=CIFAR_ADVERSARIAL,
+        ),
+        "the networks on CIFAR-10",
     )
 
     def model_post_init(self, context: object) -> None:
@@ -377,6 +382,14 @@ def run(spec: ImageFeatureAttacks, folder: Folder) -> Json:
     }
 
 
+def size(spec: ImageFeatureAttacks) -> Size:
+    """The largest of the networks, and the attacks on every pair."""
+    networks = [getattr(spec, name).network for name in spec.datasets]
+    held = max(training_size(network).numbers for network in networks)
+    looks = len(spec.pairs) * spec.images * spec.steps * len(spec.seeds)
+    return Size(held, looks * sum(activations(network.net) for network in networks))
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-feature-attacks",
@@ -390,6 +403,8 @@ EXPERIMENTS = (
             "cpu": "3 min, and 25 min for networks that other experiments share",
             "paper": "not measured; a GPU job",
         },
+        highlights=FEATURE_ATTACKS_HIGHLIGHTS,
+        size=size,
         revision=3,
         columns={"rates": Rates, "learned": Learned},
         needs_data=("mnist", "cifar10"),

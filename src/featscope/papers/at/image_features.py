@@ -13,17 +13,19 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from pydantic import Field
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
 from featscope.core.errors import require
+from featscope.core.settings import setting
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import TrainingSpec, accuracy, robust_accuracy
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_network import ADVERSARIAL, ImageNetwork, Network, both, both_needed
-from featscope.experiments.image_training import Epochs, data_hashes, images
+from featscope.experiments.image_training import Epochs, activations, data_hashes, images, training_size
 from featscope.experiments.spec import Experiment, Request, Spec, refuse_unused
 from featscope.features.accuracy import feature_accuracy
 from featscope.features.invert import InversionSpec, Inverted, invert
@@ -67,10 +69,10 @@ PAPER: Mapping[str, Any] = {
 class References(Spec):
     """The networks: `network` says data, architecture and standard training, `adversarial` the other."""
 
-    network: ImageNetwork = ImageNetwork()
-    adversarial: TrainingSpec = ADVERSARIAL
-    inversion: InversionSpec = INVERSION
-    images: int = Field(default=200, ge=2, description="test images that are reconstructed, drawn by seed")
+    network: ImageNetwork = setting(ImageNetwork(), "data, architecture and standard training")
+    adversarial: TrainingSpec = setting(ADVERSARIAL, "the adversarial training of the same network")
+    inversion: InversionSpec = setting(INVERSION, "how images are reconstructed from features")
+    images: int = setting(200, "test images that are reconstructed, drawn by seed", ge=2)
 
     def model_post_init(self, context: object) -> None:
         """A fresh network is another seed's."""
@@ -90,13 +92,13 @@ class ImageFeatures(References):
         "paper": {**PAPER, "images": 10_000, "attacked": 10_000, "inversion.steps": 2000},
     }
 
-    attacked: int = Field(
-        default=1000,
-        ge=0,
-        description="test images on which the table's robust accuracy is counted, the same for every seed; "
+    attacked: int = setting(
+        1000,
+        "test images on which the table's robust accuracy is counted, the same for every seed; "
         "0: not counted",
+        ge=0,
     )
-    attack_steps: int = Field(default=20, ge=1, description="steps of that PGD")
+    attack_steps: int = setting(20, "steps of that PGD", ge=1)
 
 
 class Originals(Columns):
@@ -329,6 +331,17 @@ def _summary(
     }
 
 
+def references_size(spec: References, steps: float) -> Size:
+    """The largest of the networks, and so many steps of a reconstruction of all images."""
+    held = training_size(spec.network).numbers + spec.inversion.batch * activations(spec.network.net)
+    return Size(held, steps * spec.images * activations(spec.network.net))
+
+
+def size(spec: ImageFeatures) -> Size:
+    """The networks that it needs, and the reconstructions from them."""
+    return references_size(spec, spec.inversion.steps * len(spec.seeds))
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-features",
@@ -342,6 +355,8 @@ EXPERIMENTS = (
             "cpu": "7 min, and 26 min for its six networks",
             "paper": "not measured; a GPU job",
         },
+        highlights=(Highlight("table/*/*", "{} training, {}", "share"),),
+        size=size,
         revision=3,
         columns={
             "originals": Originals,

@@ -12,13 +12,16 @@ from functools import partial
 from itertools import product
 from typing import Any, ClassVar, get_args
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 from torch import Tensor
 
 from featscope.core.columns import column
 from featscope.core.errors import require
+from featscope.core.settings import Sizes, setting
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_network import ImageNetwork, Network, both, both_needed
 from featscope.experiments.image_training import data_hashes, images
 from featscope.experiments.spec import Experiment, Request, refuse_unused
@@ -34,6 +37,7 @@ from featscope.papers.at.image_features import (
     pairs,
     read_sets,
     readers,
+    references_size,
 )
 
 READERS = ("own", "other", "fresh-standard", "fresh-adversarial")
@@ -61,15 +65,15 @@ class ImageInversion(References):
     }
 
     seeds: tuple[int, ...] = (0, 1)
-    images: int = Field(
-        default=32,
-        ge=2,
-        description="test images that are reconstructed, drawn by seed, the same in every cell",
+    images: int = setting(
+        32, "test images that are reconstructed, drawn by seed, the same in every cell", ge=2
     )
-    inversion: InversionSpec = INVERSION.replace(steps=100)
-    starts: tuple[Start, ...] = get_args(Start)
-    layers: tuple[str, ...] = ("pooled", "stage4", "stage2")
-    widths: tuple[int, ...] = (8, 4)
+    inversion: InversionSpec = setting(
+        INVERSION.replace(steps=100), "steps and step size of every reconstruction"
+    )
+    starts: tuple[Start, ...] = setting(get_args(Start), "starts that are compared")
+    layers: tuple[str, ...] = setting(("pooled", "stage4", "stage2"), "layers that are compared")
+    widths: Sizes = setting((8, 4), "widths of the networks that are compared")
 
     @field_validator("starts", "layers", "widths")
     @classmethod
@@ -171,6 +175,12 @@ def _means(pairs_of_rows: list[Rows], name: str) -> Json:
     return found
 
 
+def size(spec: ImageInversion) -> Size:
+    """The networks that it needs, and a reconstruction for every cell."""
+    cells = len(spec.starts) * len(spec.layers) * len(spec.widths) * len(spec.seeds)
+    return references_size(spec, spec.inversion.steps * cells)
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-inversion",
@@ -183,6 +193,11 @@ EXPERIMENTS = (
             "cpu": "5 min, and 8 min for its networks of width 4 besides those that other experiments share",
             "paper": "not measured; a GPU job",
         },
+        highlights=(
+            Highlight("images", "images reconstructed"),
+            Highlight("pairs", "pairs of networks"),
+        ),
+        size=size,
         revision=2,
         columns={"cell": CellRead},
         needs_data=("mnist",),

@@ -14,17 +14,19 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.patch_training_attack import PatchTrainingAttack
 from featscope.core.columns import Columns, column
 from featscope.core.errors import require
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows, table
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Weights, training_epoch
 from featscope.dynamics.trajectory import by_seed, trajectory
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, stack
 from featscope.nets.patch_cnn import PatchNetSpec
@@ -72,14 +74,14 @@ class PatchBatches(Spec):
         "paper": {"seeds": [0, 1, 2, 3, 4], "dtype": "float64"},
     }
 
-    seeds: tuple[int, ...] = (0, 1)
-    law: PatchLaw = PatchLaw()
-    net: PatchNetSpec = PatchNetSpec()
-    eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
-    train_size: int = Field(default=100, ge=1)
-    batch_sizes: tuple[int, ...] = (1, 5, 10, 20, 100)
-    training: AdversarialTraining = AdversarialTraining()
-    every: int = Field(default=2, ge=1, description="epochs between records")
+    seeds: tuple[int, ...] = setting((0, 1), "the seeds, one independent repetition each")
+    law: PatchLaw = setting(PatchLaw(), "the law of the data")
+    net: PatchNetSpec = setting(PatchNetSpec(), "the network")
+    eps: float = setting(printed.FIGURE_3_EPS, "radius of the training attack", letter="ε", gt=0)
+    train_size: int = setting(100, "training points", letter="N", ge=1)
+    batch_sizes: tuple[int, ...] = setting((1, 5, 10, 20, 100), "points of a batch, swept")
+    training: AdversarialTraining = setting(AdversarialTraining(), "gradient descent on perturbed points")
+    every: int = setting(2, "epochs between two recorded rows", ge=1)
     #: an epoch is read to the nearest recorded one, which float32 gives as well
     dtype: Literal["float32", "float64"] = "float32"
 
@@ -178,6 +180,14 @@ def run(spec: PatchBatches, folder: Folder) -> Json:
     return summary
 
 
+def size(spec: PatchBatches) -> Size:
+    """Samples and weights of every seed; each epoch meets every point with every neuron three times."""
+    law, runs = spec.law, len(spec.seeds)
+    weights, points = law.k * spec.net.width * law.d, spec.train_size * law.patches
+    products = 3 * points * weights * spec.training.epochs * len(spec.batch_sizes)
+    return Size(runs * (points * law.d + 3 * weights), runs * products)
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-batches",
@@ -187,6 +197,12 @@ EXPERIMENTS = (
         spec=PatchBatches,
         run=run,
         takes={"quick": "5 s", "cpu": "40 s", "paper": "6 min"},
+        highlights=(
+            Highlight("*/phase_switch", "median epoch of the switch of phase, {}"),
+            Highlight("*/u", "smallest max ⟨w, u⟩ at the end, {}"),
+            Highlight("*/v", "largest max ⟨w, v⟩ at the end, {}"),
+        ),
+        size=size,
         columns={CORRELATIONS: Correlations, SWITCHES: Switches},
     ),
 )

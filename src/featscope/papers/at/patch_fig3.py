@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.evaluate import evaluate
@@ -24,11 +23,13 @@ from featscope.attacks.pgd import ONE_STEP, PGD, Attack
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
 from featscope.core.losses import margin
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Perturb, Weights, training_epoch
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.laws.separation import conflict
@@ -37,6 +38,7 @@ from featscope.papers.at import printed
 from featscope.papers.at.fig3_columns import DYNAMICS, MATCHING, RADII, ROBUST_OVER, Dynamics, Matching, Radii
 from featscope.papers.at.fig3_settings import AdversarialTraining, Measurement, Training
 from featscope.papers.at.fig3_summary import summarise
+from featscope.papers.at.overview import FIG3_HIGHLIGHTS
 from featscope.papers.at.patch_columns import ARMS, Arm
 
 
@@ -75,18 +77,20 @@ class PatchFig3(Spec):
         "adversarial.steps": "adversarial.epochs",
     }
 
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    law: PatchLaw = PatchLaw()
-    net: PatchNetSpec = PatchNetSpec()
-    eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
-    norm: str = "Linf"
-    train_size: int = Field(default=100, ge=1)
-    test_size: int = Field(default=200, ge=1)
-    arms: tuple[Arm, ...] = ARMS
-    standard: Training = Training()
-    adversarial: AdversarialTraining = AdversarialTraining()
-    evaluation: Measurement = Measurement()
-    every: int = Field(default=10, ge=1, description="epochs between records")
+    seeds: tuple[int, ...] = setting((0, 1, 2, 3, 4), "the seeds, one independent repetition each")
+    law: PatchLaw = setting(PatchLaw(), "the law of the data")
+    net: PatchNetSpec = setting(PatchNetSpec(), "the network")
+    eps: float = setting(
+        printed.FIGURE_3_EPS, "radius of the threat, in training and in evaluation", letter="ε", gt=0
+    )
+    norm: str = setting("Linf", "norm of the threat: Linf or L2")
+    train_size: int = setting(100, "training points", letter="N", ge=1)
+    test_size: int = setting(200, "fresh points on which accuracy is measured", ge=1)
+    arms: tuple[Arm, ...] = setting(ARMS, "which trainings are made")
+    standard: Training = setting(Training(), "gradient descent on clean points")
+    adversarial: AdversarialTraining = setting(AdversarialTraining(), "gradient descent on perturbed points")
+    evaluation: Measurement = setting(Measurement(), "how robustness is measured")
+    every: int = setting(10, "epochs between two recorded rows", ge=1)
 
     def model_post_init(self, context: object) -> None:
         """Refuse combinations that have no meaning."""
@@ -369,6 +373,17 @@ def run(spec: PatchFig3, folder: Folder) -> Json:
     return summary
 
 
+def size(spec: PatchFig3) -> Size:
+    """Samples and weights of every seed; each epoch meets every point with every neuron."""
+    law, runs = spec.law, len(spec.seeds) * len(spec.arms)
+    points = (spec.train_size + spec.test_size) * law.patches * law.d
+    weights = law.k * spec.net.width * law.d
+    epochs = spec.standard.epochs + spec.adversarial.epochs * (1 + spec.adversarial.attack_steps)
+    looks = epochs / spec.evaluation.every * spec.evaluation.steps * spec.evaluation.restarts
+    products = spec.train_size * epochs + spec.evaluation.points * looks
+    return Size(runs * (points + 3 * weights), runs * products * law.patches * weights)
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-fig3",
@@ -378,6 +393,8 @@ EXPERIMENTS = (
         spec=PatchFig3,
         run=run,
         takes={"quick": "10 s", "cpu": "3 min", "paper": "8 min"},
+        highlights=FIG3_HIGHLIGHTS,
+        size=size,
         revision=4,
         columns={DYNAMICS: Dynamics, RADII: Radii, MATCHING: Matching},
     ),

@@ -22,8 +22,11 @@ from featscope.attacks.threat import Threat
 from featscope.core.columns import Columns, column
 from featscope.core.errors import require
 from featscope.core.losses import CROSS_ENTROPY, margin
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
@@ -74,30 +77,34 @@ class PatchMinima(Spec):
         "paper": {"points": 50000},
     }
 
-    law: PatchLaw = PatchLaw()
-    net: PatchNetSpec = PatchNetSpec(width=1)
-    eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
-    gammas: tuple[Annotated[float, Field(gt=0, le=1e30)], ...] = (
-        0.1,
-        0.3,
-        0.5,
-        1.0,
-        2.0,
-        3.0,
-        5.0,
-        10.0,
-        30.0,
-        100.0,
-        300.0,
-        1e3,
-        1e4,
+    law: PatchLaw = setting(PatchLaw(), "the law of the data")
+    net: PatchNetSpec = setting(PatchNetSpec(width=1), "the network whose weights are set by hand")
+    eps: float = setting(printed.FIGURE_3_EPS, "radius of the threat", letter="ε", gt=0)
+    gammas: tuple[Annotated[float, Field(gt=0, le=1e30)], ...] = setting(
+        (
+            0.1,
+            0.3,
+            0.5,
+            1.0,
+            2.0,
+            3.0,
+            5.0,
+            10.0,
+            30.0,
+            100.0,
+            300.0,
+            1e3,
+            1e4,
+        ),
+        "sizes of the hand-set weights that are swept",
+        letter="γ",
     )
-    noises: tuple[Annotated[float, Field(ge=0)], ...] = (0.1, 0.0562, 0.0316, 0.0178, 0.01, 0.00316, 0.001)
-    points: int = Field(default=10000, ge=1)
+    noises: tuple[Annotated[float, Field(ge=0)], ...] = setting(
+        (0.1, 0.0562, 0.0316, 0.0178, 0.01, 0.00316, 0.001), "noise levels that are swept", letter="σ_n"
+    )
+    points: int = setting(10000, "fresh points on which each error is counted", ge=1)
     dtype: Literal["float64"] = "float64"
-    attacked: int = Field(
-        default=200, ge=1, description="points on which PGD is compared with the exact minimum"
-    )
+    attacked: int = setting(200, "points on which PGD is compared with the exact minimum", ge=1)
 
     def model_post_init(self, context: object) -> None:
         """Axis features and positive γ only."""
@@ -232,6 +239,13 @@ def _certificate(spec: PatchMinima, count: int = 100) -> dict[str, Tensor]:
     }
 
 
+def size(spec: PatchMinima) -> Size:
+    """One sample, met by the network of every γ and at every noise."""
+    held = spec.points * spec.law.patches * spec.law.d
+    swept = len(spec.seeds) * (len(spec.gammas) + len(spec.noises))
+    return Size(held, swept * held * spec.law.k * spec.net.width)
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-minima",
@@ -241,6 +255,23 @@ EXPERIMENTS = (
         spec=PatchMinima,
         run=run,
         takes={"quick": "3 s", "cpu": "20 s", "paper": "1 min"},
+        highlights=(
+            Highlight("robust/gamma", "γ of the networks"),
+            Highlight("robust/risk", "clean risk of the robust solution over γ"),
+            Highlight(
+                "robust/own-logit", "robust accuracy of the robust solution over γ, attack on −F_y", "share"
+            ),
+            Highlight(
+                "robust/full-ball", "robust accuracy of the robust solution over γ, full ball", "share"
+            ),
+            Highlight("non-robust/risk", "clean risk of the non-robust solution over γ"),
+            Highlight(
+                "non-robust/own-logit",
+                "robust accuracy of the non-robust solution over γ, attack on −F_y",
+                "share",
+            ),
+        ),
+        size=size,
         revision=2,
         columns={ALONG_GAMMA: Minima, ALONG_NOISE: Minima, ALONG_PGD: Attacks},
     ),

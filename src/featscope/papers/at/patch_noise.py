@@ -14,16 +14,19 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, field_validator
+from pydantic import field_validator
 from torch import Tensor
 
 from featscope.attacks.patch_training_attack import PatchTrainingAttack
 from featscope.core.columns import Columns, column
+from featscope.core.settings import Sizes, setting
 from featscope.core.store import Folder, Json, Part, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Weights, training_step
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patch_copy import compact_patches
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
@@ -81,22 +84,20 @@ class PatchNoise(Spec):
         "paper": {"seeds": [0, 1, 2, 3, 4], "train_size": 50},
     }
 
-    law: PatchLaw = PatchLaw()
-    net: PatchNetSpec = PatchNetSpec(width=10)
-    train_size: int = Field(default=15, ge=2)
-    dimensions: tuple[int, ...] = tuple(10**i for i in range(3, 10))
-    growing: tuple[int, ...] = Field(
-        default=(40, 80, 160, 320, 640), description="dimensions d at which N = d"
+    law: PatchLaw = setting(PatchLaw(), "the law of the data; its d is replaced by each of `dimensions`")
+    net: PatchNetSpec = setting(PatchNetSpec(width=10), "the network")
+    train_size: int = setting(15, "training points", letter="N", ge=2)
+    dimensions: Sizes = setting(
+        tuple(10**i for i in range(3, 10)), "dimensions that are swept, ascending", letter="d"
     )
-    eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
-    wide_points: int = Field(default=10, ge=2, description="points where d exceeds NP + km + 2k")
-    wide_steps: int = Field(default=1000, ge=1)
-    learning_rate: float = Field(default=1.0, gt=0)
-    fitted: float = Field(
-        default=0.02, gt=0, lt=1, description="training ends when the mean of 1 − logit_y is below"
-    )
-    steps: int = Field(default=40000, ge=1)
-    every: int = Field(default=20, ge=1)
+    growing: Sizes = setting((40, 80, 160, 320, 640), "dimensions at which there are N = d points")
+    eps: float = setting(printed.FIGURE_3_EPS, "radius of the training attack", letter="ε", gt=0)
+    wide_points: int = setting(10, "points where d exceeds NP + km + 2k", ge=2)
+    wide_steps: int = setting(1000, "steps of descent there", ge=1)
+    learning_rate: float = setting(1.0, "step size of gradient descent", letter="η", gt=0)
+    fitted: float = setting(0.02, "training ends when the mean of 1 − logit_y is below", gt=0, lt=1)
+    steps: int = setting(40000, "most steps of gradient descent", letter="T", ge=1)
+    every: int = setting(20, "steps between two recorded rows", ge=1)
     dtype: Literal["float64"] = "float64"
 
     def model_post_init(self, context: object) -> None:
@@ -232,6 +233,14 @@ def run(spec: PatchNoise, folder: Folder) -> Json:
     return summary | {f"span {training}": run_wide(spec, folder, training) for training in WIDE}
 
 
+def size(spec: PatchNoise) -> Size:
+    """The compact copy: a coordinate for every noise patch, neuron and feature, whatever d is."""
+    neurons, patches = spec.law.k * spec.net.width, spec.train_size * spec.law.patches
+    coordinates = patches + neurons + 2 * spec.law.k
+    runs = len(spec.seeds) * len(spec.dimensions)
+    return Size(runs * (patches + neurons) * coordinates, runs * spec.steps * patches * neurons * coordinates)
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-noise",
@@ -241,6 +250,13 @@ EXPERIMENTS = (
         spec=PatchNoise,
         run=run,
         takes={"quick": "3 s", "cpu": "30 s", "paper": "10 min"},
+        highlights=(
+            Highlight("*/steps", "steps until the points are fitted, {}"),
+            Highlight("*/noise_max", "largest correlation with a point's noise, {}"),
+            Highlight("*/u", "max ⟨w, u⟩, {}"),
+            Highlight("*/v", "max ⟨w, v⟩, {}"),
+        ),
+        size=size,
         revision=3,
         columns={NOISY_DESCENT: NoisyDescent, GROWING: GrowingSample, SPANS: Spans},
     ),

@@ -13,17 +13,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.patch_training_attack import Clip, Directions, PatchTrainingAttack
 from featscope.core.columns import column
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.patch_descent import Weights, training_step
 from featscope.dynamics.patch_observables import cross_correlations, own_correlations
 from featscope.dynamics.trajectory import Recording, Step, by_seed, trajectory
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
@@ -72,14 +74,14 @@ class PatchRecursion(Spec):
         "paper": {"law.d": 1000, "net.width": 100, "steps": 2000},
     }
 
-    law: PatchLaw = PatchLaw(sigma_n=0.0, k=3, d=120)
+    law: PatchLaw = setting(PatchLaw(sigma_n=0.0, k=3, d=120), "the law of the data, without noise")
     #: σ0 = 1/√d and η̃ = d^c0 as Assumption B.3 has them
-    net: PatchNetSpec = PatchNetSpec(width=20)
-    learning_rate: float = Field(default=0.1, gt=0)
-    c0: float = Field(default=0.5, gt=0, lt=1)
-    eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
-    steps: int = Field(default=1000, ge=1)
-    every: int = Field(default=10, ge=1)
+    net: PatchNetSpec = setting(PatchNetSpec(width=20), "the network")
+    learning_rate: float = setting(0.1, "step size of gradient descent", letter="η", gt=0)
+    c0: float = setting(0.5, "exponent of the attack's step size, η̃ = d^c0", letter="c_0", gt=0, lt=1)
+    eps: float = setting(printed.FIGURE_3_EPS, "radius of the threat", letter="ε", gt=0)
+    steps: int = setting(1000, "steps of gradient descent", letter="T", ge=1)
+    every: int = setting(10, "steps between two recorded rows", ge=1)
     dtype: Literal["float64"] = "float64"
 
     def model_post_init(self, context: object) -> None:
@@ -312,6 +314,13 @@ def run(spec: PatchRecursion, folder: Folder) -> Json:
     return summary
 
 
+def size(spec: PatchRecursion) -> Size:
+    """The coefficients of the recursion, and the weights that they are compared with."""
+    neurons = spec.law.k * spec.net.width
+    held = len(spec.seeds) * neurons * (neurons + 2 * spec.law.k + spec.law.d)
+    return Size(held, held * spec.steps * spec.law.patches)
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-recursion",
@@ -321,6 +330,11 @@ EXPERIMENTS = (
         spec=PatchRecursion,
         run=run,
         takes={"quick": "3 s", "cpu": "15 s", "paper": "3 min"},
+        highlights=(
+            Highlight("*/gap", "largest difference of recursion and descent, {} training"),
+            Highlight("*/steps", "steps compared, {} training"),
+        ),
+        size=size,
         revision=3,
         columns={BOTH_ROUTES: BothRoutes},
     ),

@@ -22,15 +22,18 @@ from torch import Tensor
 
 from featscope.core.columns import Columns, column
 from featscope.core.rules import CONSTANT
+from featscope.core.settings import Sizes, setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.patch_observables import cross_correlations, own_correlations
 from featscope.dynamics.trajectory import Labels, Step, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at import printed
+from featscope.papers.at.overview import SCALING_HIGHLIGHTS
 from featscope.papers.at.patch_columns import Trajectory
 from featscope.papers.at.sweeps import enough_dimensions
 
@@ -127,21 +130,31 @@ class PatchScaling(Spec):
     }
 
     seeds: tuple[int, ...] = tuple(range(12))
-    law: PatchLaw = PatchLaw(sigma_n=0.0)
-    net: PatchNetSpec = PatchNetSpec(width=10)
-    eps: float = Field(default=printed.FIGURE_3_EPS, gt=0)
-    c0: float = Field(default=0.5, gt=0, lt=1)
-    dimensions: tuple[int, ...] = tuple(10**i for i in range(2, 10))
-    arms: tuple[ScalingArm, ...] = ("standard", "features-only", "two-sided", "as-printed")
-    relative: float = Field(default=0.02, gt=0, le=0.2)
-    steps: int = Field(default=4000, ge=1)
-    horizon_power: float = Field(
-        default=2.0, gt=0, description="every run ends at time d^this, if its steps last so long"
+    law: PatchLaw = setting(PatchLaw(sigma_n=0.0), "the law of the data, without noise")
+    net: PatchNetSpec = setting(PatchNetSpec(width=10), "the network")
+    eps: float = setting(printed.FIGURE_3_EPS, "radius of the threat", letter="ε", gt=0)
+    c0: float = setting(0.5, "exponent of the attack's step size, η̃ = d^c0", letter="c_0", gt=0, lt=1)
+    dimensions: Sizes = setting(
+        tuple(10**i for i in range(2, 10)), "dimensions that are swept, ascending", letter="d"
     )
-    every: int = Field(default=50, ge=1)
-    widths: tuple[int, ...] = (10, 30, 100, 1000, 10000, 100000)
+    arms: tuple[ScalingArm, ...] = setting(
+        ("standard", "features-only", "two-sided", "as-printed"), "which recursions are followed"
+    )
+    relative: float = setting(
+        0.02, "largest relative change of a coefficient in one step of the adaptive clock", gt=0, le=0.2
+    )
+    steps: int = setting(4000, "most steps of the recursion", ge=1)
+    horizon_power: float = setting(2.0, "every run ends at time d^this, if its steps last so long", gt=0)
+    every: int = setting(50, "steps between two recorded rows", ge=1)
+    widths: Sizes = setting(
+        (10, 30, 100, 1000, 10000, 100000),
+        "widths at which the largest initial correlation is drawn",
+        letter="m",
+    )
     dtype: Literal["float64"] = "float64"
-    power_starts: tuple[Annotated[float, Field(gt=0, lt=0.5)], ...] = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+    power_starts: tuple[Annotated[float, Field(gt=0, lt=0.5)], ...] = setting(
+        (1e-2, 1e-3, 1e-4, 1e-5, 1e-6), "starts y_0 of the tensor power iteration"
+    )
 
     def model_post_init(self, context: object) -> None:
         """d and what follows from it is swept, not set."""
@@ -205,7 +218,7 @@ class Setting(NamedTuple):
         return torch.stack([total, a.amax(-1) >= rho / amplitude[True], grown], 1)
 
 
-def setting(spec: PatchScaling, arm: ScalingArm) -> Setting:
+def setting_of(spec: PatchScaling, arm: ScalingArm) -> Setting:
     """The arm's data, clip and velocity for all dimensions and seeds at once."""
     data = co.latents(spec.law.population(), spec.law.k)
     dims = torch.tensor(spec.dimensions, dtype=torch.float64).repeat_interleave(len(spec.seeds))
@@ -263,7 +276,7 @@ def labels(spec: PatchScaling) -> list[Labels]:
 
 def run_arm(spec: PatchScaling, folder: Folder, arm: ScalingArm) -> Rows:
     """Run one arm over all dimensions and seeds, save curves and events, and return the events."""
-    place = setting(spec, arm)
+    place = setting_of(spec, arm)
     horizon = place.dims**spec.horizon_power
     step = watch(place, co.small_steps(place.velocity, spec.relative, horizon))
 
@@ -383,6 +396,13 @@ def _medians(events: Rows) -> Json:
     return found
 
 
+def size(spec: PatchScaling) -> Size:
+    """Coefficients of all dimensions and seeds at once; their number does not depend on d."""
+    runs = len(spec.seeds) * len(spec.dimensions)
+    held = runs * spec.law.k * spec.net.width * 2 * spec.law.k
+    return Size(held + max(spec.widths) * len(spec.seeds), held * spec.steps * len(spec.arms))
+
+
 EXPERIMENTS = (
     Experiment(
         name="patch-scaling",
@@ -392,6 +412,8 @@ EXPERIMENTS = (
         spec=PatchScaling,
         run=run,
         takes={"quick": "5 s", "cpu": "1 min", "paper": "20 min"},
+        highlights=SCALING_HIGHLIGHTS,
+        size=size,
         revision=2,
         columns={CURVES: Curves, EVENTS: Events, INITIAL: Initial, POWER: Power},
     ),

@@ -13,6 +13,7 @@ from featscope.papers.cgro import (
     figures_built,
     figures_images,
     figures_signal,
+    figures_sweeps,
     glossary,
     image_landscape,
     image_overfitting,
@@ -21,6 +22,9 @@ from featscope.papers.cgro import (
     signal_stages,
 )
 
+NAME = "CGRO"
+TITLE = "Why Clean Generalization and Robust Overfitting Both Happen in Adversarial Training"
+SOURCE = "arXiv 2306.01271"
 EXPERIMENTS = (
     *signal_stages.EXPERIMENTS,
     *signal_scaling.EXPERIMENTS,
@@ -36,5 +40,10 @@ CLAIMS = (
     *claims_overfitting.CLAIMS,
     *claims_landscape.CLAIMS,
 )
-FIGURES = {**figures_signal.FIGURES, **figures_built.FIGURES, **figures_images.FIGURES}
+FIGURES = {
+    **figures_signal.FIGURES,
+    **figures_sweeps.FIGURES,
+    **figures_built.FIGURES,
+    **figures_images.FIGURES,
+}
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY

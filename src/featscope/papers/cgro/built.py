@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -13,10 +13,13 @@ from featscope.attacks.evaluate import evaluate
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.columns import Columns, column
+from featscope.core.settings import Sizes, setting
 from featscope.core.signs import label_index, share
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.experiments.built import BuiltNetwork, SampledNetwork, network_row, summary_of
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import Labelled, PackingLaw, packing_for
 from featscope.nets.built.robust import (
@@ -42,18 +45,14 @@ class BuiltCgro(Spec):
         "quick": {"dimensions": [4, 8, 16], "samples": [5, 10, 30], "test": 100, "attacked": 20}
     }
 
-    dimensions: tuple[int, ...] = Field(default=(4, 16, 64), description="D")
-    samples: tuple[int, ...] = Field(default=(10, 30, 100), description="N")
-    accuracy_shares: tuple[float, ...] = Field(
-        default=(0.5, 0.9, 0.99, 0.999, 0.9999), description="δ as a share of R/2"
+    dimensions: Sizes = setting((4, 16, 64), "dimensions that are swept", letter="D")
+    samples: Sizes = setting((10, 30, 100), "training points that are swept", letter="N")
+    accuracy_shares: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = setting(
+        (0.5, 0.9, 0.99, 0.999, 0.9999), "δ as a share of R/2"
     )
-    least_sites: int = Field(
-        default=5000, ge=1, description="sites of the packing, so that fresh points are unseen"
-    )
-    test: int = Field(default=500, ge=1)
-    attacked: int = Field(
-        default=50, ge=1, description="fresh points for the gradient attack, on the largest N of each D"
-    )
+    least_sites: int = setting(5000, "sites of the packing, so that fresh points are unseen", ge=1)
+    test: int = setting(500, "fresh points on which accuracy is measured", ge=1)
+    attacked: int = setting(50, "fresh points for the gradient attack, on the largest N of each D", ge=1)
     seeds: tuple[int, ...] = (0,)
 
     def law(self, dim: int, seed: int) -> PackingLaw:
@@ -195,6 +194,18 @@ def _attack(spec: BuiltCgro, seed: int, built: Robust, law: PackingLaw) -> Row:
     return found
 
 
+#: layers of the square networks in ℓ2, about
+SQUARE_LAYERS = 40
+
+
+def size(spec: BuiltCgro) -> Size:
+    """The largest network on all points, and the fresh points that it meets."""
+    largest = max(spec.samples) * max(spec.dimensions)
+    held = largest * SQUARE_LAYERS + spec.least_sites * max(spec.dimensions)
+    met = sum(spec.samples) * sum(spec.dimensions) * (spec.test + spec.attacked * SQUARE_LAYERS)
+    return Size(held + spec.test * largest, len(spec.seeds) * met)
+
+
 EXPERIMENTS = (
     Experiment(
         name="built-cgro",
@@ -206,5 +217,13 @@ EXPERIMENTS = (
         revision=4,
         columns={"cgro": Classifier, "accuracy": AccuracyPrice, "memory": Memory},
         takes={"quick": "2 s", "cpu": "15 s", "paper": "15 s"},
+        highlights=(
+            Highlight("cases", "networks built"),
+            Highlight("least_slack", "least certified margin on the training balls"),
+            Highlight("formula_mismatches", "parameter counts that differ from the formula"),
+            Highlight("clean_test", "clean accuracy on fresh points", "share"),
+            Highlight("robust_test_error_unseen", "robust error on fresh points", "share"),
+        ),
+        size=size,
     ),
 )

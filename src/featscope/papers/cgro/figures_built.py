@@ -2,54 +2,64 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from polars.selectors import numeric
 
 from featscope.experiments.run import Run
 from featscope.papers.cgro.built import AccuracyPrice, Classifier
 from featscope.papers.cgro.signal_lemmas import LEMMAS, LemmaCase
+from featscope.plots.axes import Axis
 from featscope.plots.built import INDICATORS
-from featscope.plots.style import (
-    ATTACKED,
-    CERTIFIED,
-    CLEAN,
-    GREY,
-    NON_ROBUST,
-    ROBUST,
-    finish,
-    named_ticks,
-    panels,
-)
+from featscope.plots.grids import Categories, Group
+from featscope.plots.palette import ATTACKED, CATEGORIES, CERTIFIED, CLEAN
+from featscope.plots.panels import Panel
+from featscope.plots.picture import Picture
+from featscope.plots.series import Curve, OverSeeds, Rule, by_seed, points
+from featscope.plots.sheet import Shown, side_by_side
+
+PARAMETERS = Axis("parameters", "log")
 
 
-def _count_lines(ax: Axes, rows: pl.DataFrame, x: str, fixed: str) -> None:
-    c, at = Classifier, rows[fixed].max()
-    for kind, (name, colour) in INDICATORS.items():
-        chosen = rows.filter((pl.col(c.kind) == kind) & (pl.col(fixed) == at))
-        mean = chosen.group_by(x).agg(numeric().mean()).sort(x)
-        if mean.height:
-            ax.plot(mean[x], mean[c.parameters], color=colour, marker="o", markersize=3, label=name)
-    named_ticks(ax, sorted(set(rows[x])))
-    ax.set_yscale("log")
-
-
-def cgro_counts(run: Run) -> Figure:
+def cgro_counts(run: Run) -> Picture:
     """Parameters of f_S against N and D, and what it gives on the training balls and elsewhere."""
     c, rows = Classifier, run.part("cgro")
-    figure, axes = panels(1, 4, 3.8, 3.4)
-    _count_lines(axes[0, 0], rows, c.n, c.D)
-    finish(axes[0, 0], f"f_S, D = {max(rows[c.D].to_list())}", "training points N", "parameters")
-    _count_lines(axes[0, 1], rows, c.D, c.n)
-    finish(axes[0, 1], f"f_S, N = {max(rows[c.n].to_list())}", "dimension D", "parameters")
-    _worst_cases(axes[0, 2], rows)
-    _accuracy(axes[0, 3], run.part("accuracy"))
-    return figure
+    panels: list[Shown] = [
+        _counts(rows, c.n, c.D, f"f_S, D = {max(rows[c.D].to_list())}", "training points N"),
+        _counts(rows, c.D, c.n, f"f_S, N = {max(rows[c.n].to_list())}", "dimension D"),
+        _worst_cases(rows),
+        _accuracy(run.part("accuracy")),
+    ]
+    return Picture(
+        title="The size of a clean-generalising, robustly overfitting network, and what it does",
+        caption=(
+            "Stored weights and biases of f_S along the training points and the dimension; the worst over "
+            "all sizes and norms "
+            "of its clean accuracy, its certified margin on training balls and its robust error on unseen "
+            "points; and "
+            "what it costs to memorise balls that nearly touch (δ near R/2)."
+        ),
+        alt=(
+            "Charts of parameters against N, against D and against R/(R − 2δ), all logarithmic, for three "
+            "kinds of network; and "
+            "bars of clean accuracy, certified margin and robust error by dimension."
+        ),
+        spec=side_by_side(panels, columns=2),
+        claims=("CG-C", "CG-T5.2"),
+    )
 
 
-def _worst_cases(ax: Axes, rows: pl.DataFrame) -> None:
+def _counts(rows: pl.DataFrame, x: str, fixed: str, title: str, label: str) -> Panel:
+    c, drawn = Classifier, []
+    for kind, (name, look) in INDICATORS.items():
+        chosen = rows.filter((pl.col(c.kind) == kind) & (pl.col(fixed) == pl.col(fixed).max()))
+        if chosen.height:
+            drawn.append(OverSeeds(name, look, *by_seed(chosen, c.parameters, x)))
+    sizes = Axis(label, "log", ticks=rows[x].unique().sort().to_list())
+    return Panel(title, sizes, PARAMETERS, drawn, width=300)
+
+
+def _worst_cases(rows: pl.DataFrame) -> Categories:
     c = Classifier
     shown = (
         (c.clean_test, CLEAN, "clean test accuracy"),
@@ -57,41 +67,49 @@ def _worst_cases(ax: Axes, rows: pl.DataFrame) -> None:
         (c.fooled_unseen, ATTACKED, "robust error on unseen points"),
     )
     worst = rows.group_by(c.D).agg(pl.col(key).min() for key, _, _ in shown).sort(c.D)
-    place = np.arange(worst.height)
-    for shift, (key, colour, name) in enumerate(shown):
-        ax.bar(place + 0.27 * (shift - 1), worst[key], 0.26, color=colour, label=name)
-    ax.set_xticks(place, [f"D = {d}" for d in worst[c.D]])
-    ax.set_ylim(0, 1.6)
-    ax.set_yticks([0, 0.5, 1])
-    finish(ax, "worst case over N and norms", "", "")
+    groups = [Group(name, look, [[value] for value in worst[key]]) for key, look, name in shown]
+    names = [f"D = {d}" for d in worst[c.D]]
+    top = 1.05 * max(float(worst[key].to_numpy().max()) for key, _, _ in shown)
+    height = Axis("share of points, or margin", limits=(0, max(top, 1.05)))
+    return Categories("the worst over N and norms", names, height, groups, width=300)
 
 
-def _accuracy(ax: Axes, rows: pl.DataFrame) -> None:
+def _accuracy(rows: pl.DataFrame) -> Panel:
     """Parameters as δ approaches R/2."""
-    c = AccuracyPrice
-    for kind, (name, colour) in INDICATORS.items():
-        chosen = rows.filter(pl.col(c.kind) == kind).group_by(c.share).agg(numeric().mean()).sort(c.share)
-        closeness = [1 / (1 - share) for share in chosen[c.share]]
-        ax.plot(closeness, chosen[c.parameters], color=colour, marker="o", markersize=3, label=name)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    c, drawn = AccuracyPrice, []
+    for kind, (name, look) in INDICATORS.items():
+        chosen = rows.filter(pl.col(c.kind) == kind).sort(c.share)
+        closeness = (1 / (1 - chosen[c.share])).to_numpy()
+        drawn.append(Curve(name, look, closeness, chosen[c.parameters].to_numpy()))
     title = f"price of accuracy, D = {max(rows[c.D].to_list())}, N = {max(rows[c.n].to_list())}"
-    finish(ax, title, "R/(R − 2δ)", "parameters", legend=False)
+    return Panel(title, Axis("R/(R − 2δ)", "log"), PARAMETERS, drawn, width=300)
 
 
-def lemmas(run: Run) -> Figure:
+def lemmas(run: Run) -> Picture:
     """Hitting times as shares of the lemmas' bounds."""
     c, rows = LemmaCase, run.part("lemmas")
-    figure, axes = panels(1, 1, 5.0, 3.4)
-    ax = axes[0, 0]
-    for lemma, colour in zip(LEMMAS, (ROBUST, NON_ROBUST, ATTACKED), strict=True):
+    drawn = []
+    for lemma, look in zip(LEMMAS, CATEGORIES, strict=False):
         chosen = rows.filter(pl.col(c.lemma) == lemma)
-        ax.scatter(chosen[c.rate], chosen[c.share], s=12, color=colour, label=f"Lemma {lemma}")
-    ax.axhline(1.0, color=GREY, linestyle=":")
-    ax.set_xscale("log")
-    ax.set_ylim(0, 1.15)
-    finish(ax, "slowest sequences against the lemmas", "rate·z0", "share of the bound")
-    return figure
+        drawn.append(points(f"Lemma {lemma}", look, chosen[c.rate].to_numpy(), chosen[c.share].to_numpy()))
+    share = Axis("share of the bound", limits=(0, 1.15), ticks=(0, 0.25, 0.5, 0.75, 1))
+    limit = Rule(1, "the bound", "y")
+    panel = Panel("slowest sequences", Axis("rate · z₀", "log"), share, drawn, [limit], width=360, height=240)
+    return Picture(
+        title="The slowest sequences that the tensor power lemmas allow",
+        caption=(
+            "Each point is one choice of a lemma's constants: the time that the slowest sequence takes, as a "
+            "share of the lemma's "
+            "bound. For Lemma A.3 it is the largest z·A·t. At most 1 is what the lemmas say."
+        ),
+        alt="Scatter chart: share of the bound against the rate times the start, on a logarithmic axis, for "
+        "three lemmas.",
+        spec=side_by_side([panel]),
+        claims=("CG-LA.1", "CG-LA.2", "CG-LA.3"),
+    )
 
 
-FIGURES = {"built-cgro": {"counts": cgro_counts}, "signal-lemmas": {"lemmas": lemmas}}
+FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
+    "built-cgro": {"counts": cgro_counts},
+    "signal-lemmas": {"lemmas": lemmas},
+}

@@ -6,59 +6,82 @@ from collections.abc import Callable
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from featscope.experiments.image_training import Epochs, ImageTraining
 from featscope.experiments.run import Run
 from featscope.papers.cgro.image_landscape import GRADIENT, ImageLandscape, LandscapeEpochs, LandscapeRadii
-from featscope.plots.style import ATTACKED, CLEAN, GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
+from featscope.plots.axes import ACCURACY, Axis
+from featscope.plots.palette import ATTACKED, CATEGORIES, CLEAN, Look
+from featscope.plots.panels import Panel
+from featscope.plots.picture import Picture
+from featscope.plots.series import Curve, OverSeeds, Rule, by_seed, points
+from featscope.plots.sheet import side_by_side
 
-COLORS = (ROBUST, NON_ROBUST, CLEAN, ATTACKED)
+SAMPLES = {"train": CATEGORIES[0], "test": CATEGORIES[1]}
+EPOCH = Axis("epoch")
+NORM = "largest gradient norm (ℓ1), mean"
 
 
-def _seeds(run: Run) -> list[pl.DataFrame]:
-    """The rows of each seed, by epoch."""
-    return [run.part("training", seed=seed).sort(Epochs.step) for seed in run.settings.seeds]
+def _one_of_many(place: int) -> Look:
+    """Looks for as many names as there are."""
+    return CATEGORIES[place % len(CATEGORIES)].variant(place // len(CATEGORIES))
 
 
-def _over_radii(ax: Axes, run: Run, what: str, title: str) -> None:
+def _over_radii(run: Run, what: str, title: str, label: str) -> Panel:
     """Figure 2 a–d: one quantity over radii after the last epoch."""
-    spec = ImageLandscape.of(run)
-    for name, color in (("train", ROBUST), ("test", NON_ROBUST)):
-        own = run.part("radii").filter(pl.col(LandscapeRadii.set) == name).sort(LandscapeRadii.radius)
-        frames = [own.filter(pl.col(LandscapeRadii.seed) == seed) for seed in spec.seeds]
-        radii = frames[0][LandscapeRadii.radius].to_list()
-        curve_over_runs(
-            ax, radii, [rows[what].to_list() for rows in frames], color, name, marker="o", markersize=3
-        )
-    ax.axvline(spec.training.attack.eps, color=GREY, linestyle=":", linewidth=1.0)
-    finish(ax, f"{title}, last epoch", "radius (dotted: training radius)", "mean over images")
+    rows, c = run.part("radii"), LandscapeRadii
+    drawn = [
+        OverSeeds(f"{name} images", look, *by_seed(rows.filter(pl.col(c.set) == name), what, c.radius))
+        for name, look in SAMPLES.items()
+    ]
+    eps = Rule(ImageLandscape.of(run).training.attack.eps, "training radius")
+    return Panel(
+        f"{title},\nlast epoch", Axis("radius (ℓ∞)"), Axis(label, zero=True), drawn, [eps], width=300
+    )
 
 
-def _over_epochs(ax: Axes, run: Run, name: str) -> None:
+def _over_epochs(run: Run, name: str, top: float) -> Panel:
     """Figure 2 e–h: the largest gradient norm over epochs, one curve for each radius."""
-    seeds = _seeds(run)
-    for place, (radius, color) in enumerate(zip(ImageLandscape.of(run).watched, COLORS, strict=False)):
-        over = [[values[place] for values in rows[GRADIENT[name]].to_list()] for rows in seeds]
-        curve_over_runs(ax, seeds[0][Epochs.step].to_list(), over, color, f"radius {radius:.3g}")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    finish(ax, f"largest gradient norm (ℓ1), {name} images", "epoch", "mean over images")
+    rows = run.part("training")
+    drawn = [
+        OverSeeds(
+            f"within radius {radius:.3g}",
+            _one_of_many(place),
+            *by_seed(rows, pl.col(GRADIENT[name]).list.get(place), Epochs.step),
+        )
+        for place, radius in enumerate(ImageLandscape.of(run).watched)
+    ]
+    return Panel(f"{name} images,\nover epochs", EPOCH, Axis(NORM, limits=(0, top)), drawn, width=300)
 
 
-def landscape(run: Run) -> Figure:
+def landscape(run: Run) -> Picture:
     """CGRO Figure 2: above over radii after the last epoch (a–d), below over epochs (e–h)."""
-    figure, axes = panels(2, 2, width=4.4)
-    _over_radii(axes[0, 0], run, LandscapeRadii.change, "largest loss change")
-    _over_radii(axes[0, 1], run, LandscapeRadii.gradient, "largest gradient norm (ℓ1)")
-    for ax, name in zip(axes[1], ("train", "test"), strict=True):
-        _over_epochs(ax, run, name)
-    top = max(ax.get_ylim()[1] for ax in axes[1])
-    for ax in axes[1]:
-        ax.set_ylim(0, top)
-    figure.suptitle(_setting(run), fontsize=10)
-    return figure
+    rows = run.part("training")
+    tops = [rows[key].list.max().drop_nulls().to_numpy().max() for key in GRADIENT.values()]
+    top = 1.05 * float(max(*tops, 1e-9))
+    panels = [
+        _over_radii(run, LandscapeRadii.change, "loss change", "largest loss change, mean"),
+        _over_radii(run, LandscapeRadii.gradient, "gradient norm", NORM),
+        *(_over_epochs(run, name, top) for name in SAMPLES),
+    ]
+    return Picture(
+        title=f"The loss around images after and during adversarial training: {_setting(run)}",
+        caption=(
+            "Above, after the last epoch: the largest change of the loss and the largest norm of its "
+            "gradient within a radius "
+            "of training and of test images, means over images. Below: the gradient norm over epochs for "
+            "several radii, both "
+            "panels on one scale. Thin lines are seeds, thick ones their median."
+        ),
+        alt=(
+            "Four line charts: loss change and gradient norm against the radius for training and test "
+            "images; gradient norm "
+            "over epochs around training and around test images, one line for each radius."
+        ),
+        spec=side_by_side(panels, columns=2),
+        claims=("CG-F2",),
+        reproduces="CGRO Figure 2",
+    )
 
 
 def _setting(run: Run) -> str:
@@ -66,56 +89,83 @@ def _setting(run: Run) -> str:
     return f"{spec.dataset}, {spec.net.architecture}, ε = {spec.training.attack.eps:.3g}, {spec.train} images"
 
 
-def flatness(run: Run) -> Figure:
+def flatness(run: Run) -> Picture:
     """CGRO Figure 3: local and global flatness over epochs, and the robust gap against global flatness."""
-    figure, axes = panels(1, 2, width=4.4)
-    spec, seeds = ImageLandscape.of(run), _seeds(run)
-    attack = spec.training.attack
-    place = int(np.argmin(np.abs(np.asarray(spec.watched) - attack.eps)))
-    within = {
-        name: [[v[place] for v in rows[key].to_list()] for rows in seeds] for name, key in GRADIENT.items()
-    }
-    for name, color, label in (
-        ("train", ROBUST, "local (training images)"),
-        ("test", NON_ROBUST, "global (test images)"),
-    ):
-        curve_over_runs(axes[0, 0], seeds[0][Epochs.step].to_list(), within[name], color, label)
-    axes[0, 0].set_ylim(bottom=0)
-    axes[0, 0].xaxis.set_major_locator(MaxNLocator(integer=True))
-    finish(axes[0, 0], "flatness within the training radius", "epoch", "largest gradient norm (ℓ1), mean")
-    for color, seed, rows, values in zip(COLORS, spec.seeds, seeds, within["test"], strict=False):
-        full = np.asarray(rows[Epochs.step].to_list()) >= max(attack.ramp.epochs, 1)
-        gaps = (rows[LandscapeEpochs.robust_loss_test] - rows[LandscapeEpochs.robust_loss_train]).to_numpy()[
-            full
-        ]
-        axes[0, 1].plot(np.asarray(values)[full], gaps, color=color, linewidth=0.8, alpha=0.6)
-        axes[0, 1].scatter(
-            np.asarray(values)[full], gaps, s=8 + 4 * np.arange(full.sum()), color=color, label=f"seed {seed}"
-        )
-    labels = ("global flatness: gradient norm at test images", "robust loss, test − train")
-    finish(axes[0, 1], "epochs at full radius (larger: later)", *labels)
-    figure.suptitle(_setting(run), fontsize=10)
-    return figure
+    spec, rows = ImageLandscape.of(run), run.part("training")
+    place = int(np.argmin(np.abs(np.asarray(spec.watched) - spec.training.attack.eps)))
+    within = {name: pl.col(key).list.get(place) for name, key in GRADIENT.items()}
+    names = {"train": "local (training images)", "test": "global (test images)"}
+    left = Panel(
+        "within the training radius",
+        EPOCH,
+        Axis(NORM, zero=True),
+        [
+            OverSeeds(label, SAMPLES[name], *by_seed(rows, within[name], Epochs.step))
+            for name, label in names.items()
+        ],
+        width=300,
+    )
+    right = Panel(
+        "epochs at full radius",
+        Axis("global flatness: gradient norm at test images"),
+        Axis("robust loss, test − train"),
+        [_gaps(run, seed, within["test"], _one_of_many(i)) for i, seed in enumerate(spec.seeds)],
+        width=300,
+    )
+    return Picture(
+        title=f"Local and global flatness, and the robust generalisation gap: {_setting(run)}",
+        caption=(
+            "Left: the largest gradient norm within the training radius, around training images (local) and "
+            "around test images "
+            "(global). Right: the gap of robust loss between test and training images against global "
+            "flatness, a point for each "
+            "epoch at the full radius."
+        ),
+        alt=(
+            "A line chart of gradient norms over epochs around training and test images, and a scatter chart "
+            "of the robust "
+            "loss gap against the gradient norm at test images, by seed."
+        ),
+        spec=side_by_side([left, right]),
+        claims=("CG-F3",),
+        reproduces="CGRO Figure 3",
+    )
 
 
-def overfitting(run: Run) -> Figure:
+def _gaps(run: Run, seed: int, flat: pl.Expr, look: Look) -> Curve:
+    """The robust gap against global flatness at the epochs of one seed that train with the full radius."""
+    full = max(ImageLandscape.of(run).training.attack.ramp.epochs, 1)
+    rows = run.part("training", seed=seed).filter(pl.col(Epochs.step) >= full)
+    gap = pl.col(LandscapeEpochs.robust_loss_test) - pl.col(LandscapeEpochs.robust_loss_train)
+    found = rows.select(flat.alias("x"), gap.alias("y")).drop_nulls()
+    return points(f"seed {seed}", look, found["x"].to_numpy(), found["y"].to_numpy())
+
+
+def overfitting(run: Run) -> Picture:
     """CGRO Figure 1: clean and robust accuracy over epochs, training and test."""
-    figure, axes = panels(1, 1, width=5.5, height=3.6)
-    seeds = _seeds(run)
-    lines = [(Epochs.clean_train, GREY, "train, clean"), (Epochs.clean_test, CLEAN, "test, clean")]
-    lines += [
-        (Epochs.robust_train, ROBUST, "train, robust"),
-        (Epochs.robust_test, NON_ROBUST, "test, robust"),
-    ]
-    steps = seeds[0][Epochs.step].to_list()
-    for column, color, label in lines:
-        curve_over_runs(axes[0, 0], steps, [rows[column].to_list() for rows in seeds], color, label)
-    axes[0, 0].set_ylim(-0.03, 1.03)
-    finish(axes[0, 0], "adversarial training", "epoch", "accuracy (PGD where robust)")
-    return figure
+    lines = (
+        (Epochs.clean_train, CLEAN.variant(1), "train, clean"),
+        (Epochs.clean_test, CLEAN, "test, clean"),
+        (Epochs.robust_train, ATTACKED.variant(1), "train, robust (PGD)"),
+        (Epochs.robust_test, ATTACKED, "test, robust (PGD)"),
+    )
+    rows = run.part("training")
+    drawn = [OverSeeds(name, look, *by_seed(rows, column, Epochs.step)) for column, look, name in lines]
+    return Picture(
+        title=f"Learning curves of adversarial training: {_setting(run)}",
+        caption=(
+            "Accuracy on training and on test images during adversarial training, clean and under PGD. Thin "
+            "lines are seeds, "
+            "thick ones their median."
+        ),
+        alt="Line chart of accuracy over epochs: clean and under attack, on training and on test images.",
+        spec=side_by_side([Panel("adversarial training", EPOCH, ACCURACY, drawn, width=380, height=240)]),
+        claims=("CG-F1",),
+        reproduces="CGRO Figure 1",
+    )
 
 
-FIGURES: dict[str, dict[str, Callable[[Run], Figure]]] = {
+FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
     "image-landscape": {"landscape": landscape, "flatness": flatness},
     "image-landscape-cifar10": {"landscape": landscape, "flatness": flatness},
     "image-overfitting": {"overfitting": overfitting},

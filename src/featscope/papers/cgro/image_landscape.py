@@ -18,12 +18,22 @@ from torch.nn import functional
 from featscope.attacks.threat import Threat
 from featscope.core.columns import Columns, column
 from featscope.core.errors import require
+from featscope.core.settings import RadiusList, setting
 from featscope.core.stats import Correlations, as_fact, correlations, mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trained, Trainer, TrainingSpec, Watch
 from featscope.dynamics.schedules import Ramp, Schedule
-from featscope.experiments.image_training import Epochs, ImageTraining, data_hashes, trainer_of
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
+from featscope.experiments.image_training import (
+    Epochs,
+    ImageTraining,
+    activations,
+    data_hashes,
+    trainer_of,
+    training_size,
+)
 from featscope.experiments.spec import Experiment
 from featscope.features.landscape import landscape, largest_change
 from featscope.images.datasets import ImageBatch
@@ -65,17 +75,15 @@ class ImageLandscape(ImageTraining):
     test: int = Field(default=1000, ge=10)
     net: NetworkSpec = LENET
     training: TrainingSpec = TRAINING.replace(attack=AttackSpec(eps=0.1, steps=5, ramp=Ramp(epochs=2)))
-    radii: tuple[float, ...] = Field(
-        default=(0.02, 0.05, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3), description="radii after the last epoch"
+    radii: RadiusList = setting(
+        (0.02, 0.05, 0.08, 0.1, 0.12, 0.15, 0.2, 0.25, 0.3), "radii after the last epoch"
     )
-    watched: tuple[float, ...] = Field(default=(0.05, 0.1, 0.2), description="radii at every recorded epoch")
-    measured: int = Field(default=200, ge=1, description="images of each set whose landscape is measured")
-    attacked: int = Field(
-        default=500,
-        ge=1,
-        description="images of each set whose adversarial loss and robust accuracy are measured",
+    watched: RadiusList = setting((0.05, 0.1, 0.2), "radii at every recorded epoch")
+    measured: int = setting(200, "images of each set whose landscape is measured", ge=1)
+    attacked: int = setting(
+        500, "images of each set whose adversarial loss and robust accuracy are measured", ge=1
     )
-    steps: int = Field(default=10, ge=1, description="steps of each search")
+    steps: int = setting(10, "steps of each search", ge=1)
     every: int = Field(default=2, ge=1)
 
     def model_post_init(self, context: object) -> None:
@@ -137,8 +145,8 @@ class CifarLandscape(ImageLandscape, registered="image-landscape-cifar10"):
         attack=AttackSpec(eps=8 / 255, steps=2, ramp=Ramp(epochs=2)),
         select_steps=5,
     )
-    radii: tuple[float, ...] = tuple(n / 255 for n in (2, 4, 8, 12, 16, 24))
-    watched: tuple[float, ...] = tuple(n / 255 for n in (4, 8, 16))
+    radii: RadiusList = tuple(n / 255 for n in (2, 4, 8, 12, 16, 24))
+    watched: RadiusList = tuple(n / 255 for n in (4, 8, 16))
     measured: int = Field(default=40, ge=1)
     attacked: int = Field(default=120, ge=1)
     steps: int = Field(default=6, ge=1)
@@ -335,6 +343,17 @@ def _relation(epochs: Sequence[Rows], spec: ImageLandscape) -> Json:
 
 
 COLUMNS = {"training": LandscapeEpochs, "radii": LandscapeRadii}
+
+
+def size(spec: ImageLandscape) -> Size:
+    """The training, and the searches at every radius."""
+    trained = training_size(spec)
+    looks = (
+        spec.measured * spec.steps * (len(spec.radii) + len(spec.watched) * spec.training.epochs / spec.every)
+    )
+    return Size(trained.numbers, trained.work + 2 * len(spec.seeds) * looks * activations(spec.net))
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-landscape",
@@ -344,6 +363,11 @@ EXPERIMENTS = (
         spec=ImageLandscape,
         run=run,
         takes={"quick": "1 min", "cpu": "12 min", "paper": "not measured; a GPU job"},
+        highlights=(
+            Highlight("accuracy/*", "{} after the last epoch", "share"),
+            Highlight("outside_over_inside/*", "{}: value at 2ε over value at ε"),
+        ),
+        size=size,
         revision=4,
         columns=COLUMNS,
         needs_data=("mnist",),
@@ -355,6 +379,11 @@ EXPERIMENTS = (
         spec=CifarLandscape,
         run=run,
         takes={"quick": "1 min", "cpu": "6 min", "paper": "not measured; a GPU job"},
+        highlights=(
+            Highlight("accuracy/*", "{} after the last epoch", "share"),
+            Highlight("outside_over_inside/*", "{}: value at 2ε over value at ε"),
+        ),
+        size=size,
         revision=3,
         columns=COLUMNS,
         needs_data=("cifar10",),

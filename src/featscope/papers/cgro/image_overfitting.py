@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from featscope.core.columns import Columns, column
+from featscope.core.settings import setting
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
@@ -20,7 +21,9 @@ from featscope.dynamics.image_training import (
     robust_accuracy,
 )
 from featscope.dynamics.schedules import Ramp, Schedule
-from featscope.experiments.image_training import Epochs, ImageTraining, data_hashes, trainer_of
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
+from featscope.experiments.image_training import Epochs, ImageTraining, data_hashes, trainer_of, training_size
 from featscope.experiments.spec import Experiment
 from featscope.nets.networks import NetworkSpec
 from featscope.papers.cgro.image_recipe import LENET, TRAINING
@@ -61,7 +64,7 @@ class ImageOverfitting(ImageTraining):
         schedule=Schedule(shape="piecewise", peak=0.02),
         attack=AttackSpec(eps=0.2, steps=7, ramp=Ramp(epochs=5)),
     )
-    attacked: int = Field(default=500, ge=1, description="images of each set that are attacked")
+    attacked: int = setting(500, "images of each set that are attacked", ge=1)
     every: int = Field(default=2, ge=1)
 
 
@@ -117,6 +120,11 @@ def _best_and_last(trainer: Trainer, state: Trained, spec: ImageOverfitting) -> 
     return found
 
 
+def size(spec: ImageOverfitting) -> Size:
+    """The training with its attacks."""
+    return training_size(spec)
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-overfitting",
@@ -126,6 +134,13 @@ EXPERIMENTS = (
         spec=ImageOverfitting,
         run=run,
         takes={"quick": "1 min", "cpu": "6 min", "paper": "not measured; a GPU job"},
+        highlights=(
+            Highlight("robust_train_last", "robust accuracy on training images, last epoch", "share"),
+            Highlight("robust_test_last", "robust accuracy on test images, last epoch", "share"),
+            Highlight("robust_test_best", "robust accuracy on test images, best epoch", "share"),
+            Highlight("gap_last", "robust generalisation gap, last epoch", "share"),
+        ),
+        size=size,
         revision=4,
         columns={"training": Epochs, "compared": Compared},
         needs_data=("mnist",),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import product
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from featscope.core.columns import Columns, column
+from featscope.core.settings import Positives, setting
 from featscope.core.store import Folder, Json
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 
 Row = dict[str, Any]
@@ -25,13 +28,17 @@ class SignalLemmas(Spec):
     profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"rates": [0.01, 0.1, 1.0]}}
 
     seeds: tuple[int, ...] = (0,)
-    rates: tuple[float, ...] = Field(
-        default=(0.0003, 0.001, 0.01, 0.1, 1.0, 10.0), description="m·z0 (A.1), A·z0 (A.2, A.3)"
+    rates: Positives = setting((0.0003, 0.001, 0.01, 0.1, 1.0, 10.0), "m·z0 (A.1), A·z0 (A.2, A.3)")
+    starts: Positives = setting((0.001, 0.1, 1.0), "z0, where the sequences start", letter="z_0")
+    spreads: tuple[Annotated[float, Field(ge=1)], ...] = setting(
+        (1.0, 2.0, 10.0), "M/m, the spread of the factors (A.1)"
     )
-    starts: tuple[float, ...] = Field(default=(0.001, 0.1, 1.0), description="z0")
-    spreads: tuple[float, ...] = Field(default=(1.0, 2.0, 10.0), description="M/m (A.1)")
-    goals: tuple[float, ...] = Field(default=(1.0, 2.0, 10.0, 1000.0), description="v/z0")
-    offsets: tuple[float, ...] = Field(default=(0.0, 0.25, 0.5), description="C/z0 (A.2)")
+    goals: tuple[Annotated[float, Field(ge=1)], ...] = setting(
+        (1.0, 2.0, 10.0, 1000.0), "v/z0, what the sequences must reach"
+    )
+    offsets: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = setting(
+        (0.0, 0.25, 0.5), "C/z0, the offset (A.2)"
+    )
 
 
 class LemmaCase(Columns):
@@ -100,6 +107,12 @@ def run_lemmas(spec: SignalLemmas, folder: Folder) -> Json:
     return {lemma: max(row[c.share] for row in rows if row[c.lemma] == lemma) for lemma in LEMMAS}
 
 
+def size(spec: SignalLemmas) -> Size:
+    """A sequence for each choice of constants; slow rates take long."""
+    cases = len(spec.starts) * len(spec.goals) * (len(spec.spreads) + len(spec.offsets))
+    return Size(cases * len(spec.rates), cases * sum(min(1 / rate, CAP) for rate in spec.rates), rate=1e6)
+
+
 EXPERIMENTS = (
     Experiment(
         name="signal-lemmas",
@@ -110,5 +123,7 @@ EXPERIMENTS = (
         run=run_lemmas,
         columns={"lemmas": LemmaCase},
         takes={"quick": "1 s", "cpu": "3 s", "paper": "3 s"},
+        highlights=(Highlight("*", "Lemma {}: the slowest sequence as a share of its bound"),),
+        size=size,
     ),
 )

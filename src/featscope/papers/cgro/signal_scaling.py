@@ -8,16 +8,18 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.gta import transferred
 from featscope.core.columns import Columns, column
+from featscope.core.settings import RadiusList, Shares, Sizes, setting
 from featscope.core.signs import share
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.signal_descent import Components, CubicWeights, descent_step, steepest_ball
 from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw, stack
 from featscope.nets.cubic_cnn import output, signal_output
@@ -51,29 +53,33 @@ class SignalScaling(Spec):
     }  # fmt: skip
 
     dtype: Literal["float64"] = "float64"
-    m: int = Field(default=10, ge=1)
-    learning_rate: float = Field(default=0.1, gt=0)
-    test: int = Field(default=2000, ge=1)
-    samples: tuple[int, ...] = Field(
-        default=(2, 5, 10, 20, 40, 80), min_length=1, description="N, with d=samples_d and 1−γ = 1/√d"
+    m: int = setting(10, "width of the network", letter="m", ge=1)
+    learning_rate: float = setting(0.1, "step size of gradient descent", letter="η", gt=0)
+    test: int = setting(2000, "fresh points on which accuracy is measured", ge=1)
+    samples: Sizes = setting(
+        (2, 5, 10, 20, 40, 80),
+        "training points that are swept, with d = samples_d and 1−γ = 1/√d",
+        letter="N",
     )
-    samples_d: int = Field(default=512, ge=2)
-    steps_per_sample: int = Field(default=300, ge=1, description="T = this · N")
-    dimensions: tuple[int, ...] = Field(
-        default=(512, 1024, 2048, 4096, 8192), min_length=1, description="d, with η ∝ α⁻²"
+    samples_d: int = setting(512, "dimension of the sweep over N", ge=2)
+    steps_per_sample: int = setting(300, "T = this · N", ge=1)
+    dimensions: Sizes = setting(
+        (512, 1024, 2048, 4096, 8192), "dimensions that are swept, with η ∝ α⁻²", letter="d"
     )
-    dimension_n: int = Field(default=20, ge=1)
-    tradeoffs: tuple[float, ...] = Field(default=(0.0, 0.5, 0.9, 0.99, 1.0), min_length=1, description="λ")
-    tradeoff_n: int = Field(default=20, ge=1)
-    tradeoff_steps: int = Field(default=6000, ge=1)
-    starts: int = Field(default=40, ge=1, description="seeds for T0")
-    start_steps: int = Field(default=1000, ge=1)
-    attacks: tuple[Literal["gta", "fgsm", "pgd"], ...] = Field(default=("gta", "fgsm", "pgd"), min_length=1)
-    attack_radii: tuple[float, ...] = Field(
-        default=(0.1, 1.0), min_length=1, description="shares of δ for FGSM and PGD in training"
+    dimension_n: int = setting(20, "training points of the sweep over d", ge=1)
+    tradeoffs: Shares = setting(
+        (0.0, 0.5, 0.9, 0.99, 1.0), "weights of the perturbed loss that are swept", letter="λ"
     )
-    attack_n: int = Field(default=20, ge=1)
-    attack_steps: int = Field(default=3000, ge=1)
+    tradeoff_n: int = setting(20, "training points of the sweep over λ", ge=1)
+    tradeoff_steps: int = setting(6000, "steps of the sweep over λ", ge=1)
+    starts: int = setting(40, "seeds of the sweep of first steps, for T0", ge=1)
+    start_steps: int = setting(1000, "most steps until the signal is learned, for T0", ge=1)
+    attacks: tuple[Literal["gta", "fgsm", "pgd"], ...] = setting(
+        ("gta", "fgsm", "pgd"), "training attacks that are compared", min_length=1
+    )
+    attack_radii: RadiusList = setting((0.1, 1.0), "shares of δ for FGSM and PGD in training")
+    attack_n: int = setting(20, "training points of that comparison", ge=1)
+    attack_steps: int = setting(3000, "steps of that comparison", ge=1)
 
     def stages(self, **changes: Any) -> SignalStages:
         """The setting of `signal-stages` with changes."""
@@ -333,6 +339,19 @@ def close(reached: int, predicted: float | None) -> bool:
     return reached >= 0 and predicted is not None and abs(reached - predicted) <= max(1, 0.1 * predicted)
 
 
+def size(spec: SignalScaling) -> Size:
+    """The largest compact copy, and the recursions of all sweeps."""
+    points = max(*spec.samples, spec.dimension_n, spec.tradeoff_n, spec.attack_n)
+    patches = 3 * points
+    held = (points + spec.test) * 4 * (patches + spec.m + 1) + patches * patches
+    steps = spec.steps_per_sample * sum(spec.samples) + spec.start_steps * spec.starts
+    steps += spec.tradeoff_steps * len(spec.tradeoffs) + 5 * spec.steps_per_sample * spec.dimension_n * len(
+        spec.dimensions
+    )
+    steps += spec.attack_steps * len(spec.attacks) * len(spec.attack_radii)
+    return Size(held, len(spec.seeds) * steps * patches * spec.m)
+
+
 EXPERIMENTS = (
     Experiment(
         name="signal-scaling",
@@ -351,6 +370,13 @@ EXPERIMENTS = (
             "train": SweepTraining,
         },
         takes={"quick": "10 s", "cpu": "70 s", "paper": "15 min"},
+        highlights=(
+            Highlight("critical_samples", "critical number of samples N"),
+            Highlight("samples/*/gta_test", "accuracy under (A) on fresh points, N = {}", "share"),
+            Highlight("tradeoffs/*/gta_train", "accuracy under (A) on training points, λ = {}", "share"),
+            Highlight("dimensions/*/gta_test", "accuracy under (A) on fresh points, d = {}", "share"),
+        ),
+        size=size,
         counts_diverged=True,
     ),
 )

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.gta import transferred
 from featscope.core.columns import Columns, column
+from featscope.core.settings import RadiusList, setting
 from featscope.core.signs import share
 from featscope.core.store import Folder, Json, Part, Rows
 from featscope.core.streams import stream
@@ -20,13 +20,15 @@ from featscope.dynamics.signal_descent import (
     Kernel,
     Objective,
     RoutePair,
+    both_routes,
     descent_step,
     recursion_step,
-    side_by_side,
 )
 from featscope.dynamics.trajectory import Observe, by_seed, trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw, SignalSetting, stack
+from featscope.papers.cgro.overview import STAGES_HIGHLIGHTS
 from featscope.papers.cgro.signal_robustness import Conflict, RobustBracket, readings
 
 
@@ -47,30 +49,24 @@ class SignalStages(Spec):
     }
 
     dtype: Literal["float64"] = "float64"
-    law: SignalLaw = SignalLaw()
-    n: int = Field(default=50, ge=1, description="training points N")
-    m: int = Field(default=10, ge=1, description="width")
-    init_scale: float | None = Field(default=None, gt=0, description="σ0; None: 1/√d")
-    learning_rate: float = Field(default=0.1, gt=0, description="η")
-    tradeoff: float = Field(default=0.9, ge=0, le=1, description="λ")
-    steps: int = Field(default=15000, ge=1, description="T")
-    every: int = Field(default=100, ge=1)
-    test: int = Field(default=2000, ge=1, description="fresh points")
-    compact: bool = Field(
-        default=False, description="train the isometric copy in law, n(P−1)+m+1 coordinates"
+    law: SignalLaw = setting(SignalLaw(), "the law of the data")
+    n: int = setting(50, "training points", letter="N", ge=1)
+    m: int = setting(10, "width of the network", letter="m", ge=1)
+    init_scale: float | None = setting(
+        None, "standard deviation of the first weights; 1/√d if not given", letter="σ_0", gt=0
     )
-    noise_ball: float = Field(
-        default=0.1, ge=0, description="ℓ2 radius on the noise patches around the attacked point"
+    learning_rate: float = setting(0.1, "step size of gradient descent", letter="η", gt=0)
+    tradeoff: float = setting(0.9, "weight of the perturbed loss in (O)", letter="λ", ge=0, le=1)
+    steps: int = setting(15000, "steps of gradient descent", letter="T", ge=1)
+    every: int = setting(100, "steps between two recorded rows", ge=1)
+    test: int = setting(2000, "fresh points on which accuracy is measured", ge=1)
+    compact: bool = setting(False, "train the isometric copy in law, n(P−1)+m+1 coordinates")
+    noise_ball: float = setting(0.1, "ℓ2 radius on the noise patches around the attacked point", ge=0)
+    radii: RadiusList = setting(
+        (0.01, 0.02, 0.04, 0.06, 0.1, 0.2, 0.5, 1.0), "radii of `ball` as shares of δ"
     )
-    radii: tuple[float, ...] = Field(
-        default=(0.01, 0.02, 0.04, 0.06, 0.1, 0.2, 0.5, 1.0),
-        min_length=1,
-        description="shares of δ for `ball`",
-    )
-    restarts: int = Field(default=3, ge=1)
-    verify_steps: int = Field(
-        default=12000, ge=0, description="steps of full descent compared with the recursion, first seed"
-    )
+    restarts: int = setting(3, "random starts of the attacks", ge=1)
+    verify_steps: int = setting(12000, "steps of full descent compared with the recursion, first seed", ge=0)
 
     @property
     def start_scale(self) -> float:
@@ -283,7 +279,7 @@ def descent_gap(spec: SignalStages, instance: Instance, folder: Folder) -> float
         return {Verification.gap_u: (state.w[..., 0] - state.u).abs().amax(-1), Verification.gap_v: gap_v}
 
     first, every = kernel.start(spec.n), max(1, spec.verify_steps // 40)
-    start, step = RoutePair(first.u, first.v, first.c, one.w), side_by_side(recursion, first, descent)
+    start, step = RoutePair(first.u, first.v, first.c, one.w), both_routes(recursion, first, descent)
     runs, keep = by_seed(spec.seeds[:1]), folder.part("verify")
     done = trajectory(step, start, spec.verify_steps, gaps, every, runs=runs, keep=keep)
     done.healthy("descent beside the recursion", "lower learning_rate")
@@ -379,6 +375,15 @@ def run_stages(spec: SignalStages, folder: Folder) -> Json:
     return summary
 
 
+def size(spec: SignalStages) -> Size:
+    """Training and fresh points; the recursion meets every noise patch with every neuron."""
+    law, patches = spec.law, spec.n * (spec.law.patches - 1)
+    coordinates = patches + spec.m + 1 if spec.compact else law.d
+    held = (spec.n + spec.test) * law.patches * coordinates + patches * patches
+    products = spec.steps * patches * spec.m + spec.verify_steps * spec.n * law.patches * law.d * spec.m
+    return Size(held, len(spec.seeds) * products)
+
+
 EXPERIMENTS = (
     Experiment(
         name="signal-stages",
@@ -397,5 +402,7 @@ EXPERIMENTS = (
             "verify": Verification,
         },
         takes={"quick": "8 s", "cpu": "50 s", "paper": "4 min"},
+        highlights=STAGES_HIGHLIGHTS,
+        size=size,
     ),
 )

@@ -7,6 +7,7 @@ from featscope.papers.ep import (
     built,
     claims_built,
     claims_separation,
+    comparisons,
     figures_built,
     figures_separation,
     glossary,
@@ -14,7 +15,11 @@ from featscope.papers.ep import (
     manifold,
 )
 
+NAME = "EP"
+TITLE = "Why Robust Generalization in Deep Learning is Difficult"
+SOURCE = "Li, Jin, Zhong, Hopcroft and Wang, arXiv 2205.13863, and the talk"
 EXPERIMENTS = (*built.EXPERIMENTS, *manifold.EXPERIMENTS, *image_separation.EXPERIMENTS)
 CLAIMS = (*claims_built.CLAIMS, *claims_separation.CLAIMS)
+COMPARISONS = comparisons.COMPARISONS
 FIGURES = {**figures_built.FIGURES, **figures_separation.FIGURES}
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY

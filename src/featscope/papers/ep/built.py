@@ -8,13 +8,15 @@ from itertools import product
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
+from featscope.core.settings import Sizes, setting
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.experiments.built import SampledNetwork, network_row, summary_of
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import PackingLaw, RadiusSetting, SeparatedLaw
 from featscope.nets.built.fstar import GridClassifier, f_star, grid_parameters, slope_bound
@@ -33,10 +35,12 @@ class BuiltMemorise(Spec):
         "quick": {"dimensions": [8, 16, 32], "samples": [5, 10, 30], "seeds": [0]}
     }
 
-    dimensions: tuple[int, ...] = (8, 16, 32, 64)
-    samples: tuple[int, ...] = (10, 30, 100)
-    separation: float = Field(default=0.3, gt=0, description="R in the norm")
-    delta: float = Field(default=0.1, gt=0)
+    dimensions: Sizes = setting((8, 16, 32, 64), "dimensions that are swept", letter="d")
+    samples: Sizes = setting((10, 30, 100), "training points that are swept", letter="N")
+    separation: float = setting(
+        0.3, "distance between points of different labels, in the norm", letter="R", gt=0
+    )
+    delta: float = setting(0.1, "radius of the balls that are memorised", letter="δ", gt=0)
 
     def law(self, dim: int, kind: Indicator) -> SeparatedLaw:
         """The separated set that an indicator's norm asks for."""
@@ -77,11 +81,11 @@ class BuiltFstar(Spec):
         "paper": {"dimensions": [2, 3, 4, 5]},
     }
 
-    dimensions: tuple[int, ...] = Field(default=(2, 3, 4), description="d")
-    levels: int = Field(default=3, ge=2)
-    delta_share: float = Field(default=0.4, gt=0, lt=1)
-    pairs: int = Field(default=5000, ge=1, description="pairs of points for the Lipschitz check")
-    points: int = Field(default=200, ge=1, description="points for the error of the network")
+    dimensions: Sizes = setting((2, 3, 4), "dimensions that are swept", letter="d")
+    levels: int = setting(3, "sites of the packing along an axis", ge=2)
+    delta_share: float = setting(0.4, "radius δ as a share of half the grid's spacing", gt=0, lt=1)
+    pairs: int = setting(5000, "pairs of points for the Lipschitz check", ge=1)
+    points: int = setting(200, "points for the error of the network", ge=1)
 
     def law(self, dim: int, seed: int) -> PackingLaw:
         """The packing whose support f* classifies."""
@@ -185,6 +189,26 @@ def _worst_on_balls(grid: GridClassifier, rng: torch.Generator) -> float:
     return min(float((y * f_star(x + step, a, b, "Linf")).min()) for step in (towards, corners))
 
 
+#: layers of the square networks in ℓ2, about
+SQUARE_LAYERS = 40
+#: cells of the grid network for a site, along an axis, about
+CELLS_A_SITE = 5
+LARGEST_POWER = 1000
+
+
+def memorise_size(spec: BuiltMemorise) -> Size:
+    """The largest network on its own points."""
+    largest = max(spec.samples) * max(spec.dimensions)
+    met = sum(n * n for n in spec.samples) * sum(spec.dimensions)
+    return Size(largest * (SQUARE_LAYERS + max(spec.samples)), len(spec.seeds) * met)
+
+
+def fstar_size(spec: BuiltFstar) -> Size:
+    """A cell of the grid network for every site and its neighbours, met by every point."""
+    cells = [(CELLS_A_SITE * spec.levels) ** min(d, LARGEST_POWER) for d in spec.dimensions]
+    return Size(max(cells) * spec.points, len(spec.seeds) * sum(cells) * (spec.points + spec.pairs))
+
+
 EXPERIMENTS = (
     Experiment(
         name="built-memorise",
@@ -196,6 +220,12 @@ EXPERIMENTS = (
         revision=3,
         columns={"memorise": Memorising},
         takes={"quick": "2 s", "cpu": "10 s", "paper": "10 s"},
+        highlights=(
+            Highlight("cases", "networks built"),
+            Highlight("least_slack", "least certified margin on the balls"),
+            Highlight("formula_mismatches", "parameter counts that differ from the formula"),
+        ),
+        size=memorise_size,
     ),
     Experiment(
         name="built-fstar",
@@ -207,5 +237,12 @@ EXPERIMENTS = (
         revision=2,
         columns={"fstar": RobustClassifier},
         takes={"quick": "2 s", "cpu": "10 s", "paper": "2 min"},
+        highlights=(
+            Highlight("parameters/*", "parameters of the grid network, d = {}"),
+            Highlight("largest_slope_share", "steepest slope of f* found, as a share of its bound"),
+            Highlight("largest_error_share", "largest error of the network, as a share of its bound"),
+            Highlight("least_slack", "least certified margin on the balls"),
+        ),
+        size=fstar_size,
     ),
 )

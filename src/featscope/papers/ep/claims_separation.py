@@ -46,6 +46,8 @@ def _judged(run: Run, dataset: str, finding: Finding) -> Finding:
 
 
 def _separated(dataset: str, factor: float) -> Judge:
+    """A multiple of ε ÷ the smallest distance, recomputed from the pair that attains it, is at most 1."""
+
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         cells, eps = _cells(run, dataset), largest(_read(run, dataset, Closest.eps).values())
@@ -59,6 +61,8 @@ def _separated(dataset: str, factor: float) -> Judge:
 
 
 def _as_printed(dataset: str) -> Judge:
+    """The largest difference from the printed numbers, rounded as they are, is 0."""
+
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         cells, printed = _cells(run, dataset), _read(run, dataset, Closest.printed)

@@ -2,137 +2,222 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from polars.selectors import numeric
 
 from featscope.experiments.packing import Illustration, Packing, PackingCount
 from featscope.experiments.run import Run
 from featscope.papers.ep.built import MEMORISING_KINDS, Memorising, RobustClassifier
 from featscope.papers.ep.manifold import TABLE_DELTA, TABLE_EPS, BehindChart, Manifold, TalkTable
+from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.built import INDICATORS
-from featscope.plots.style import ATTACKED, CERTIFIED, CLEAN, GREY, NON_ROBUST, ROBUST, finish, panels
+from featscope.plots.grids import TextTable
+from featscope.plots.palette import (
+    ATTACKED,
+    CATEGORIES,
+    CERTIFIED,
+    CLEAN,
+    NON_ROBUST,
+    REFERENCE,
+    ROBUST,
+    THEORY,
+)
+from featscope.plots.panels import Panel, Series
+from featscope.plots.picture import Picture
+from featscope.plots.series import Curve, OverSeeds, Rule, by_seed, points
+from featscope.plots.sheet import side_by_side
+
+PARAMETERS = Axis("parameters", "log")
 
 
-def memorise(run: Run) -> Figure:
+def memorise(run: Run) -> Picture:
     """Parameters of the memorising network against N·d with the talk's lower order."""
     c, rows = Memorising, run.part("memorise")
-    figure, axes = panels(1, 1, 5.0, 3.8)
-    ax = axes[0, 0]
+    sizes = (rows[c.n] * rows[c.D]).to_numpy()
+    drawn: list[Series] = []
     for kind in MEMORISING_KINDS:
-        name, colour = INDICATORS[kind]
+        name, look = INDICATORS[kind]
         chosen = rows.filter(pl.col(c.kind) == kind)
-        ax.scatter(chosen[c.n] * chosen[c.D], chosen[c.parameters], color=colour, s=14, label=name)
-    sizes = (rows[c.n] * rows[c.D]).to_list()
-    grid = np.geomspace(min(sizes), max(sizes), 50)
-    ax.plot(grid, 6 * grid, color=ROBUST, linestyle=":", linewidth=1, label="6·N·d")
-    ax.plot(grid, np.sqrt(grid), color=GREY, linestyle="--", linewidth=1, label="√(N·d), lower order")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    finish(ax, "memorising network, certified on every ball", "N·d", "parameters")
-    return figure
+        count = (chosen[c.n] * chosen[c.D]).to_numpy()
+        drawn.append(points(name, look, count, chosen[c.parameters].to_numpy()))
+    ends = np.array([sizes.min(), sizes.max()], dtype=float)
+    drawn.append(Curve("6·N·d", REFERENCE, ends, 6 * ends, points=False))
+    drawn.append(Curve("√(N·d), lower order", THEORY, ends, np.sqrt(ends), points=False))
+    panel = Panel("memorising networks", Axis("N·d", "log"), PARAMETERS, drawn, width=380, height=260)
+    return Picture(
+        title="The size of networks that memorise every training ball",
+        caption=(
+            "Each point is a network whose robustness on all training balls is certified: its stored weights "
+            "and biases against "
+            "the number of points times the dimension. The lines are the order that is enough and the order "
+            "that is needed."
+        ),
+        alt="Scatter chart, both axes logarithmic: parameters against N·d for two constructions, with two "
+        "reference lines.",
+        spec=side_by_side([panel]),
+        claims=("EP-train",),
+    )
 
 
-def fstar(run: Run) -> Figure:
+def fstar(run: Run) -> Picture:
     """The grid network's exponential count, and how sharp the Lipschitz bound is."""
     c, rows = RobustClassifier, run.part("fstar")
-    figure, axes = panels(1, 2, 4.2, 3.4)
-    ax = axes[0, 0]
-    mean = rows.group_by(c.d).agg(numeric().mean()).sort(c.d)
-    ax.plot(mean[c.d], mean[c.parameters], color=NON_ROBUST, marker="o", label="grid network")
-    ax.plot(
-        mean[c.d], mean[c.hats], color=GREY, linestyle=":", marker="s", markersize=3, label="(K+1)^d hats"
-    )
-    ax.set_yscale("log")
-    ax.set_xticks(mean[c.d].to_list())
-    finish(ax, "f* on a grid", "d", "parameters")
-    ax = axes[0, 1]
-    for values, colour, name in (
+    dimension = Axis("dimension d", ticks=rows[c.d].unique().sort().to_list())
+    counts = [
+        OverSeeds("grid network", NON_ROBUST, *by_seed(rows, c.parameters, c.d)),
+        OverSeeds("(K+1)^d hats", REFERENCE, *by_seed(rows, c.hats, c.d)),
+    ]
+    shares = (
         (rows[c.slope] / rows[c.slope_bound], ROBUST, "largest slope ÷ ε⁻¹"),
         (rows[c.error] / rows[c.error_bound], ATTACKED, "largest error ÷ bound"),
         (rows[c.slack], CERTIFIED, "certified margin of the network"),
         (rows[c.f_star_on_balls], CLEAN, "least y·f* on the balls"),
-    ):
-        ax.scatter(rows[c.d], values, color=colour, s=16, label=name)
-    ax.set_ylim(0, 1.7)
-    ax.set_xticks(mean[c.d].to_list())
-    finish(ax, "what the construction guarantees", "d", "")
-    return figure
+    )
+    drawn = [points(name, look, rows[c.d].to_numpy(), values.to_numpy()) for values, look, name in shares]
+    limit = Rule(1, "bounds", "y")
+    panels = [
+        Panel("f* on a grid", dimension, PARAMETERS, counts, width=300),
+        Panel(
+            "what is guaranteed",
+            dimension,
+            Axis("share of the bound, or margin", limits=(0, 1.15)),
+            drawn,
+            [limit],
+            width=300,
+        ),
+    ]
+    return Picture(
+        title="The robust classifier f*, and a network that computes it",
+        caption=(
+            "Left: what a network that copies f* on a grid costs as the dimension grows. Right: measured "
+            "slope and error as shares "
+            "of their bounds, at most 1, and margins on the balls, above 0; a point for each seed."
+        ),
+        alt=(
+            "A line chart of parameters against the dimension, logarithmic, and a scatter chart of slope, "
+            "error and margins "
+            "against the dimension."
+        ),
+        spec=side_by_side(panels),
+        claims=("EP-f*",),
+    )
 
 
-def packing(run: Run) -> Figure:
+def packing(run: Run) -> Picture:
     """The VC count against D for several δ, beside f_S; and the trainability illustration."""
-    figure, axes = panels(1, 2, 4.8, 3.6)
-    _counts(axes[0, 0], run)
-    _illustration(axes[0, 1], run)
-    return figure
+    return Picture(
+        title="How many parameters robust generalisation needs",
+        caption=(
+            "Left: the least number of parameters, by counting, of a network with a small robust error on "
+            "the packing law, beside "
+            "the networks that memorise and the clean classifier. Right, as an illustration only: what Adam "
+            "reaches on "
+            "robust training, which is no bound."
+        ),
+        alt=(
+            "A line chart of parameters on a logarithmic axis against the dimension, and a line chart of "
+            "robust training accuracy "
+            "against the width for several dimensions and depths."
+        ),
+        spec=side_by_side([_counts(run), _illustration(run)]),
+        claims=("EP-lower", "CG-T5.3"),
+    )
 
 
-def _counts(ax: Axes, run: Run) -> None:
+def _counts(run: Run) -> Panel:
     c, spec = PackingCount, Packing.of(run)
     rows = run.part("count").filter(pl.col(c.mu) == spec.shown_mu).sort(c.D)
-    for delta, colour in zip(spec.deltas, (NON_ROBUST, ATTACKED, ROBUST), strict=False):
-        chosen, name = rows.filter(pl.col(c.delta) == delta), f"needed, δ = {delta:g}"
-        ax.plot(chosen[c.D], chosen[c.needed], color=colour, marker="o", markersize=3, label=name)
+    drawn = []
+    for delta, look in zip(spec.deltas, CATEGORIES, strict=False):
+        chosen = rows.filter(pl.col(c.delta) == delta)
+        drawn.append(
+            Curve(f"needed, δ = {delta:g}", look, chosen[c.D].to_numpy(), chosen[c.needed].to_numpy())
+        )
     one = rows.filter(pl.col(c.delta) == spec.shown_delta)
-    ax.plot(one[c.D], one[c.cgro], color=CLEAN, linestyle="--", label=f"f_S, ℓ∞, N = {spec.n}")
-    ax.plot(one[c.D], [d + 1 for d in one[c.D]], color=GREY, linestyle=":", label="clean classifier, D + 1")
-    ax.set_yscale("log")
-    title = f"parameters for a robust error below μ = {spec.shown_mu:g}"
-    finish(ax, title, "dimension D", "least parameters by VC counting")
+    d = one[c.D].to_numpy()
+    drawn.append(Curve(f"f_S, ℓ∞, N = {spec.n}", CATEGORIES[3], d, one[c.cgro].to_numpy()))
+    drawn.append(Curve("clean classifier, D + 1", CLEAN, d, d + 1))
+    title = f"for a robust error below μ = {spec.shown_mu:g}"
+    return Panel(title, Axis("dimension D"), PARAMETERS, drawn, width=340, height=260)
 
 
-def _illustration(ax: Axes, run: Run) -> None:
+def _illustration(run: Run) -> Panel:
     c, rows = Illustration, run.part("illustration")
-    for hidden, style in ((1, "-"), (2, "--")):
-        for dim, colour in zip(sorted(set(rows[c.D])), (ROBUST, ATTACKED, NON_ROBUST), strict=False):
-            of_case = rows.filter((pl.col(c.D) == dim) & (pl.col(c.hidden) == hidden))
-            chosen = of_case.group_by(c.width).agg(pl.col(c.robust_train).mean()).sort(c.width)
-            x, y, name = chosen[c.width], chosen[c.robust_train], f"D = {dim}, {hidden} hidden"
-            ax.plot(x, y, color=colour, linestyle=style, marker="o", markersize=3, label=name)
-    ax.set_xscale("log", base=2)
-    finish(ax, "illustration only: what Adam trains, not the bound", "width", "robust training accuracy")
+    drawn = []
+    for hidden in rows[c.hidden].unique().sort():
+        for dim, look in zip(rows[c.D].unique().sort(), CATEGORIES, strict=False):
+            chosen = rows.filter((pl.col(c.D) == dim) & (pl.col(c.hidden) == hidden)).sort(c.width)
+            x, y = chosen[c.width].to_numpy(), chosen[c.robust_train].to_numpy()
+            drawn.append(Curve(f"D = {dim}, {hidden} hidden", look.dashed(hidden - 1), x, y))
+    width = Axis("width", "log", ticks=rows[c.width].unique().sort().to_list())
+    return Panel(
+        "illustration: what Adam trains",
+        width,
+        replace(ACCURACY, title="robust training accuracy"),
+        drawn,
+        width=340,
+        height=260,
+    )
 
 
-def manifold(run: Run) -> Figure:
+def manifold(run: Run) -> Picture:
     """Counts over d for each k, and the talk's table in numbers."""
     c, rows = BehindChart, run.part("manifold")
-    figure, axes = panels(1, 2, 4.8, 3.6)
-    ax = axes[0, 0]
-    for k, colour in zip(sorted(set(rows[c.k])), (ROBUST, ATTACKED, NON_ROBUST, CLEAN), strict=False):
-        chosen = rows.filter(pl.col(c.k) == k).sort(c.d)
-        ax.plot(chosen[c.d], chosen[c.parameters], color=colour, marker="o", markersize=3, label=f"k = {k}")
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log")
-    ax.set_ylim(top=10 * ax.get_ylim()[1])
-    finish(ax, "robust on a k-dimensional manifold", "ambient dimension d", "parameters")
-    _talk_table(axes[0, 1], run)
-    return figure
+    drawn = []
+    for k, look in zip(rows[c.k].unique().sort(), CATEGORIES, strict=False):
+        drawn.append(OverSeeds(f"k = {k}", look, *by_seed(rows.filter(pl.col(c.k) == k), c.parameters, c.d)))
+    ambient = Axis("ambient dimension d", "log", ticks=rows[c.d].unique().sort().to_list())
+    panel = Panel("robust on a k-dimensional manifold", ambient, PARAMETERS, drawn, width=320, height=240)
+    return Picture(
+        title="Robust generalisation on manifolds, and the talk's table in numbers",
+        caption=(
+            "Left: the size of networks that are robust on a k-dimensional manifold, along the dimension "
+            "around it. Right: lower "
+            "and upper bounds on parameters for robust training and for robust generalisation."
+        ),
+        alt=(
+            "A line chart, both axes logarithmic: parameters against the ambient dimension, one line for "
+            "each k; and a table of "
+            "bounds by dimension."
+        ),
+        spec=side_by_side([panel, _talk_table(run)]),
+        claims=("EP-manifold", "EP-table"),
+    )
 
 
-def _talk_table(ax: Axes, run: Run) -> None:
+def _power(exponent: float) -> str:
+    """The nearest power of ten."""
+    return "10" + f"{exponent:.0f}".translate(str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"))
+
+
+def _count(value: float) -> str:
+    """A number of parameters, as it is or as a multiple of a power of ten."""
+    if value < 1e5:
+        return f"{value:.0f}"
+    exponent = math.floor(math.log10(value))
+    return f"{value / 10.0**exponent:.1f}·{_power(exponent)}"
+
+
+def _talk_table(run: Run) -> TextTable:
     t, spec = TalkTable, Manifold.of(run)
-    ax.axis("off")
     cells = [
         [
             f"{row[t.dimension]:g}",
             f"{row[t.train_lower]:.0f} … {row[t.train_upper]:.0f}",
-            f"{row[t.general_lower]:.3g} … 1e{row[t.general_upper_log10]:.0f}",
+            f"{_count(row[t.general_lower])} … {_power(row[t.general_upper_log10])}",
         ]
         for row in run.part("table").to_dicts()
     ]
-    names = ["d", "robust training", "robust generalisation"]
-    table = ax.table(cellText=cells, colLabels=names, loc="center", cellLoc="center")
-    table.auto_set_font_size(False)
-    table.set_fontsize(8)
-    table.scale(1, 1.6)
     size = f"N = {spec.table_n}, ε = {TABLE_EPS:g}, δ = {TABLE_DELTA:g}, μ = {spec.mu:g}"
-    ax.set_title(f"parameters, lower … upper ({size})", fontsize=9)
+    head = ["d", "robust training", "robust generalisation"]
+    return TextTable(f"parameters, lower … upper\n({size})", head, cells, cell=(150, 22))
 
 
-FIGURES = {
+FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
     "built-memorise": {"counts": memorise},
     "built-fstar": {"fstar": fstar},
     "packing": {"packing": packing},

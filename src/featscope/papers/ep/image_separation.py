@@ -13,12 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
 from featscope.core.errors import require, unknown
+from featscope.core.settings import RadiusList, setting
 from featscope.core.store import Folder, Json, Rows
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_training import data_hashes
 from featscope.experiments.spec import Experiment, Spec, require_one_seed
 from featscope.images.catalogue import DATASETS
@@ -76,16 +78,15 @@ class ImageSeparation(Spec):
         "paper": {"queries": 1000, "matched": 4000, "datasets": ["mnist", "cifar10", "svhn"]},
     }
 
-    datasets: tuple[str, ...] = ("mnist", "cifar10")
-    train: int | None = Field(
-        default=None, ge=10, description="training images, drawn by seed; all if not given"
+    datasets: tuple[str, ...] = setting(("mnist", "cifar10"), "data sets")
+    train: int | None = setting(None, "training images, drawn by seed; all if not given", ge=10)
+    test: int | None = setting(None, "test images, drawn by seed; all if not given", ge=10)
+    queries: int = setting(100, "test images whose nearest training image of another label is measured", ge=1)
+    matched: int = setting(1000, "test images among which pairs are matched", ge=10)
+    radii: RadiusList = setting(
+        (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.425, 0.45, 0.475, 0.5),
+        "radii at which separated pairs are counted",
     )
-    test: int | None = Field(default=None, ge=10, description="test images, drawn by seed; all if not given")
-    queries: int = Field(
-        default=100, ge=1, description="test images whose nearest training image of another label is measured"
-    )
-    matched: int = Field(default=1000, ge=10, description="test images among which pairs are matched")
-    radii: tuple[float, ...] = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.425, 0.45, 0.475, 0.5)
     seeds: tuple[int, ...] = (0,)
 
     @property
@@ -205,6 +206,17 @@ def run(spec: ImageSeparation, folder: Folder) -> Json:
     return {"table": table, "not_measured": absent, "data_sha256": hashes}
 
 
+#: of a colour image of side 32
+PIXELS = 3072
+
+
+def size(spec: ImageSeparation) -> Size:
+    """Whole data sets, and the distances of a block of images to all."""
+    train, test = spec.train or 60_000, spec.test or 10_000
+    held = (train + test) * PIXELS + spec.matched * spec.matched
+    return Size(held, len(spec.datasets) * len(spec.seeds) * (train * train + train * test) * PIXELS)
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-separation",
@@ -214,6 +226,13 @@ EXPERIMENTS = (
         spec=ImageSeparation,
         run=run,
         takes={"quick": "10 s", "cpu": "1 min", "paper": "not measured; needs SVHN in the data folder"},
+        highlights=(
+            Highlight("table/*/train_train", "distance of training images of different labels, {}"),
+            Highlight("table/*/train_train_printed", "… as printed, {}"),
+            Highlight("table/*/test_train", "distance of test from training images of another label, {}"),
+            Highlight("table/*/test_train_printed", "… as printed, {}"),
+        ),
+        size=size,
         revision=3,
         columns={"closest": Closest, "nearest": Nearest, "matching": Matching},
         needs_data=("mnist", "cifar10"),

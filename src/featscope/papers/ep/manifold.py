@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
-
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.columns import Columns, column
+from featscope.core.settings import Sizes, setting
 from featscope.core.signs import label_index, share
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import ManifoldLaw
 from featscope.nets.built.counting import packing_sites, parameters_needed
@@ -37,11 +38,11 @@ class Manifold(Spec):
     profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"intrinsic": [2, 3], "ambient": [16, 32, 64]}}
 
     seeds: tuple[int, ...] = (0,)
-    intrinsic: tuple[int, ...] = Field(default=(2, 3, 4), description="k")
-    ambient: tuple[int, ...] = Field(default=(16, 64, 256), description="d")
-    test: int = Field(default=100, ge=1)
-    mu: float = Field(default=0.1, ge=0, lt=0.5)
-    table_n: int = Field(default=100, ge=1)
+    intrinsic: Sizes = setting((2, 3, 4), "dimensions of the manifold that are swept", letter="k")
+    ambient: Sizes = setting((16, 64, 256), "dimensions of the space around it that are swept", letter="d")
+    test: int = setting(100, "fresh points on which accuracy is measured", ge=1)
+    mu: float = setting(0.1, "robust error that the counts allow", letter="μ", ge=0, lt=0.5)
+    table_n: int = setting(100, "training points of the talk's table", letter="N", ge=1)
 
 
 class BehindChart(Columns):
@@ -152,6 +153,17 @@ def run_manifold(spec: Manifold, folder: Folder) -> Json:
     }
 
 
+#: cells of the grid network along an axis, about
+CELLS_AN_AXIS = 15
+
+
+def size(spec: Manifold) -> Size:
+    """The grid network of the largest chart, met by every fresh point."""
+    cells = [CELLS_AN_AXIS ** min(k, 1000) for k in spec.intrinsic]
+    held = (max(cells) + max(spec.ambient) * max(spec.intrinsic)) * spec.test
+    return Size(held, len(spec.seeds) * sum(cells) * len(spec.ambient) * spec.test)
+
+
 EXPERIMENTS = (
     Experiment(
         name="manifold",
@@ -163,5 +175,11 @@ EXPERIMENTS = (
         revision=2,
         columns={"manifold": BehindChart, "table": TalkTable},
         takes={"quick": "3 s", "cpu": "15 s", "paper": "15 s"},
+        highlights=(
+            Highlight("parameters/*", "parameters behind a chart, {}"),
+            Highlight("least_slack", "least certified margin on the balls"),
+            Highlight("clean_test", "clean accuracy on fresh points", "share"),
+        ),
+        size=size,
     ),
 )

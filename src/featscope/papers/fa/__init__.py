@@ -16,6 +16,7 @@ from featscope.papers.fa import (
     clusters_properties,
     clusters_regimes,
     clusters_scaling,
+    comparisons,
     figures_clusters,
     figures_embeddings,
     figures_fine_labels,
@@ -24,6 +25,9 @@ from featscope.papers.fa import (
     image_fine_labels,
 )
 
+NAME = "FA"
+TITLE = "Feature Averaging"
+SOURCE = "Li, Pan, Lyu and Li, arXiv 2410.10322"
 EXPERIMENTS = (
     *clusters_figures.EXPERIMENTS,
     *clusters_ablations.EXPERIMENTS,
@@ -43,5 +47,6 @@ CLAIMS = (
     *claims_embeddings.CLAIMS,
     *claims_fine_labels.CLAIMS,
 )
+COMPARISONS = comparisons.COMPARISONS
 FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY

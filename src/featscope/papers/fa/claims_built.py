@@ -14,6 +14,7 @@ from featscope.papers.fa.runs import BUILT, recertified, stated
 
 
 def _averaging_clean(runs: Runs) -> Finding:
+    """The clean error on fresh points, with Wilson's interval, is at most SMALL."""
     run = runs["run"]
     clean = run.part("built", net="averaging")[BuiltRow.clean].item()
     return at_most(counted(1 - clean, BuiltSpec.of(run).test_points), SMALL, clean=clean)
@@ -67,6 +68,7 @@ def _fragile(runs: Runs) -> Finding:
 
 
 def _fragile_loss(runs: Runs) -> Finding:
+    """The cross-entropy of the built network is at most SMALL."""
     return exactly(runs["run"].part("fragile")[FragileRow.loss].item(), SMALL)
 
 

@@ -115,6 +115,8 @@ def _blocks(kind: str) -> Judge:
 
 
 def _orthogonal(kind: str, key: Column) -> Judge:
+    """An absolute cosine, by seed, is at most NEARLY_ORTHOGONAL."""
+
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         values = [row[key] for row in _rows(run, "correlation", kind=kind)]

@@ -81,6 +81,8 @@ def _halves(run: Run) -> dict[str, float]:
 
 
 def _published(net: str, ours: Column) -> Judge:
+    """How far the radius of 50 % is from the published curve's, against what a plot can be read to."""
+
     def judge(runs: Runs) -> Finding:
         found = _halves(runs["run"])
         # A curve that does not cross one half agrees with nothing.

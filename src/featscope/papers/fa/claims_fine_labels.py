@@ -36,6 +36,7 @@ def _fine_scope(run: Run, dataset: str) -> list[str]:
 
 
 def _area(dataset: str, pair: str) -> Judge:
+    """The area between the curves, Student's interval over paired seeds, is above 0."""
     fine, binary = PAIRS[pair]
 
     def decide(runs: Runs) -> Finding:
@@ -51,6 +52,7 @@ def _area(dataset: str, pair: str) -> Judge:
 
 
 def _everywhere(dataset: str, pair: str) -> Judge:
+    """At every radius the difference of the curves, Student's interval over paired seeds, is at least 0."""
     fine, binary = PAIRS[pair]
 
     def decide(runs: Runs) -> Finding:

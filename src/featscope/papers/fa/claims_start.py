@@ -82,6 +82,7 @@ def _rate(names: Sequence[str], bound: float | None = None) -> Judge:
 
 
 def _norms(runs: Runs) -> Finding:
+    """The rate of draws that miss a bound, against the stated probability or SMALL."""
     spec = PropertiesSpec.of(runs["run"])
     d, m = spec.law.d, spec.training.m
     bound = 4 * m * math.exp(-(math.log(d) ** 2)) + 2 * float(m) ** -3
@@ -89,6 +90,7 @@ def _norms(runs: Runs) -> Finding:
 
 
 def _activated(runs: Runs) -> Finding:
+    """VACUOUS: the stated failure probability is near 1. The rate of failing draws is shown."""
     spec = PropertiesSpec.of(runs["run"])
     k, n, m = spec.law.k, spec.training.n, spec.training.m
     bound = float(m) ** -0.01 + 2 * m * k * math.exp(-n / (9 * k * m**2))
@@ -97,6 +99,8 @@ def _activated(runs: Runs) -> Finding:
 
 
 def _route(*keys: str) -> Judge:
+    """The largest relative difference of two routes to one number, against SAME."""
+
     def judge(runs: Runs) -> Finding:
         rows = runs["run"].part("routes")
         found = {key: largest(rows[key]) for key in keys}
@@ -106,6 +110,8 @@ def _route(*keys: str) -> Judge:
 
 
 def _first_step(name: str) -> Judge:
+    """The rate of draws on which a neuron is inactive after step 1, against SMALL."""
+
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         after = _values(run, name)

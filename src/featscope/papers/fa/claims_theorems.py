@@ -81,6 +81,8 @@ Shares = Callable[[Sequence[float | None], int], Finding]
 
 
 def _regime(key: Column, judge: Shares, fine: bool) -> Judge:
+    """An error over seeds is at most SMALL; VACUOUS where the window for T is empty."""
+
     def judged(runs: Runs) -> Finding:
         run = runs["run"]
         return _window(run, judge(run.part("by_seed")[key].to_list(), RegimeSpec.of(run).test_points), fine)
@@ -97,6 +99,8 @@ def _right(accuracies: Sequence[float | None], points: int) -> Finding:
 
 
 def _clean_paper(key: Column) -> Judge:
+    """The clean error over seeds is at most SMALL."""
+
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         rows, points = run.part("table"), Fig2Spec.of(run).test_points
@@ -115,10 +119,13 @@ def _deviation(run: Run, net: str) -> Finding:
 
 
 def _deviation_paper(net: str) -> Judge:
+    """√d × the distance from the named solution ÷ λ, by seed, is at most SMALL."""
     return lambda runs: _deviation(runs["run"], net)
 
 
 def _deviation_regime(net: str) -> Judge:
+    """√d × the distance from the named solution ÷ λ, by seed, is at most SMALL; VACUOUS where the
+    window is empty."""
     return lambda runs: _window(runs["run"], _deviation(runs["run"], net), net == "fine")
 
 

@@ -208,6 +208,7 @@ def _signs(net: str) -> Judge:
 
 
 def _sweep(key: str) -> Judge:
+    """The exponent along n, fitted with its interval, lies below −BEND."""
     return lambda runs: falls(runs["run"], "n", key)
 
 

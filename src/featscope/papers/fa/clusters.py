@@ -9,18 +9,20 @@ from functools import cached_property
 from typing import Self, TypeVar
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
 from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.health import Diverged
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, binary_step, fine_step, start_binary, start_fine
 from featscope.dynamics.cluster_observables import ClusterObservables
 from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.cost import Size
 from featscope.experiments.spec import Spec
 from featscope.laws.clusters import ClusterBatch, ClusterDraw, ClusterLaw, ClusterSetting
 from featscope.nets import multiclass, two_layer
@@ -87,14 +89,14 @@ class Training(Value):
     The defaults are §6.1's values.
     """
 
-    n: int = Field(default=1000, ge=1)
-    m: int = Field(default=5, ge=1)
-    h: int = Field(default=1, ge=1)
-    learning_rate: float = Field(default=1e-3, gt=0)
-    init_weight: float = Field(default=1e-5, ge=0)
-    init_bias: float = Field(default=1e-5, ge=0)
-    steps: int = Field(default=100, ge=1)
-    compact: bool = False
+    n: int = setting(1000, "training points", letter="n", ge=1)
+    m: int = setting(5, "neurons of each sign of the 2-class network", letter="m", ge=1)
+    h: int = setting(1, "neurons of each class of the k-class network", letter="h", ge=1)
+    learning_rate: float = setting(1e-3, "step size of gradient descent", letter="η", gt=0)
+    init_weight: float = setting(1e-5, "standard deviation of the first weights", letter="σ_w", ge=0)
+    init_bias: float = setting(1e-5, "standard deviation of the first biases", letter="σ_b", ge=0)
+    steps: int = setting(100, "steps of gradient descent", letter="T", ge=1)
+    compact: bool = setting(False, "train the isometric copy in law, whose cost does not depend on d")
 
     @property
     def hyper(self) -> ClusterSetting:
@@ -105,10 +107,10 @@ class Training(Value):
 class ClusterSpec(Spec):
     """A law, a training, how many test points, and how often rows are taken."""
 
-    law: ClusterLaw = ClusterLaw()
-    training: Training = Training()
-    test_points: int = Field(default=500, ge=1)
-    every: int = Field(default=5, ge=1)
+    law: ClusterLaw = setting(ClusterLaw(), "the law of the data")
+    training: Training = setting(Training(), "points, neurons and gradient descent")
+    test_points: int = setting(500, "fresh points on which accuracy is measured", ge=1)
+    every: int = setting(5, "steps between two recorded rows", ge=1)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -124,6 +126,15 @@ class ClusterSpec(Spec):
             "raise d, lower n or set compact=false",
         )
         return self
+
+
+def cluster_training_size(spec: ClusterSpec) -> Size:
+    """Sample and fresh points in d coordinates, or in those of the compact copy, met by all neurons."""
+    t, law = spec.training, spec.law
+    neurons = 2 * t.m + law.k * t.h
+    coordinates = t.n + law.k + neurons if t.compact else law.d
+    held = (t.n + spec.test_points + neurons) * coordinates
+    return Size(held, len(spec.seeds) * t.steps * t.n * coordinates * neurons)
 
 
 @dataclass(frozen=True)

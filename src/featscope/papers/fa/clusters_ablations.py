@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
+from featscope.core.settings import Positives, Sizes, setting
 from featscope.core.store import Folder, Json, Part
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import binary_step, start_binary
 from featscope.dynamics.cluster_observables import ClusterObservables, cosines, summarise_cosines
 from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.clusters import ClusterLaw
 from featscope.nets import two_layer
 from featscope.nets.two_layer import TwoLayer
-from featscope.papers.fa.clusters import BinaryCourse, ClusterSpec, Training, each_healthy, right
+from featscope.papers.fa.clusters import (
+    BinaryCourse,
+    ClusterSpec,
+    Training,
+    cluster_training_size,
+    each_healthy,
+    right,
+)
 from featscope.papers.fa.clusters_figures import QUICK
 
 
@@ -34,11 +44,15 @@ class AblationSpec(ClusterSpec):
     }
     seeds: tuple[int, ...] = (0,)
     dtype: Literal["float32", "float64"] = "float32"
-    points: tuple[int, ...] = (1000, 10_000, 50_000)
-    rates: tuple[float, ...] = (0.01, 0.001, 0.0001)
-    inits: tuple[float, ...] = (0.001, 0.0001, 0.00001)
-    ratios: tuple[float, ...] = (0.5, 1.0, 2.0)
-    cosines: tuple[float, ...] = (0.00001, 0.001, 0.09)
+    points: Sizes = setting((1000, 10_000, 50_000), "training points that are swept", letter="n")
+    rates: Positives = setting((0.01, 0.001, 0.0001), "learning rates that are swept", letter="η")
+    inits: Positives = setting(
+        (0.001, 0.0001, 0.00001), "scales of the first weights that are swept", letter="σ_w"
+    )
+    ratios: Positives = setting((0.5, 1.0, 2.0), "sizes of noise over feature that are swept, σ/α")
+    cosines: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = setting(
+        (0.00001, 0.001, 0.09), "cosines between features that are swept"
+    )
     every: int = Field(default=100, ge=1)
 
 
@@ -149,6 +163,14 @@ def _average(rows: Sequence[dict[str, float]]) -> Json:
     return {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
 
 
+def size(spec: AblationSpec) -> Size:
+    """The largest sample, and one training for each value of a sweep."""
+    largest = cluster_training_size(spec.replace(training=spec.training.replace(n=max(spec.points))))
+    others = len(spec.rates) + len(spec.inits) + len(spec.ratios) + len(spec.cosines)
+    share = (sum(spec.points) + others * spec.training.n) / max(spec.points)
+    return Size(largest.numbers, largest.work * share)
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-ablations",
@@ -158,6 +180,10 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         AblationSpec,
         run_ablations,
         {"quick": "3 s", "cpu": "40 s", "paper": "6 min"},
+        highlights=(
+            Highlight("sweeps/*/*/mean", "mean cosine with features of the own class, sweep {} at {}"),
+        ),
+        size=size,
         revision=2,
         columns={"training": SweptCourse, "table": SweptHeatMap},
     ),

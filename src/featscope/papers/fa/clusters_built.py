@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.minimal import MinimalPGD, readout_objective
 from featscope.attacks.two_layer_radius import exact_radii
 from featscope.core.columns import Columns, column
 from featscope.core.losses import CROSS_ENTROPY
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import (
@@ -25,6 +25,8 @@ from featscope.dynamics.cluster_descent import (
     start_binary,
     start_fine,
 )
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec, require_one_seed
 from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.laws.compact import rotate
@@ -42,9 +44,11 @@ class BuiltSpec(Spec):
         "paper": {"test_points": 1000},
     }
     seeds: tuple[int, ...] = (0,)
-    law: ClusterLaw = ClusterLaw()
-    biases: tuple[float, ...] = (-1.2, -0.9, -0.5, 0.0, 0.5, 0.9, 1.2)
-    test_points: int = Field(default=200, ge=1)
+    law: ClusterLaw = setting(ClusterLaw(), "the law of the data")
+    biases: tuple[float, ...] = setting(
+        (-1.2, -0.9, -0.5, 0.0, 0.5, 0.9, 1.2), "biases of θ_avg in units of d"
+    )
+    test_points: int = setting(200, "fresh points on which radii are measured", ge=1)
 
     @property
     def seed(self) -> int:
@@ -226,8 +230,10 @@ class RoutesSpec(Spec):
         "paper": {"d": 3072, "n": 1000, "steps": 100},
     }
     seeds: tuple[int, ...] = (0, 1)
-    law: ClusterLaw = ClusterLaw(k=6, d=800)
-    training: Training = Training(n=150, m=3, steps=80, learning_rate=4e-3)
+    law: ClusterLaw = setting(ClusterLaw(k=6, d=800), "the law of the data")
+    training: Training = setting(
+        Training(n=150, m=3, steps=80, learning_rate=4e-3), "points, neurons and gradient descent"
+    )
 
 
 class Routes(Columns):
@@ -328,6 +334,18 @@ def _module(start: Descent, m: int) -> TwoLayerNet:
     return TwoLayerNet(TwoLayer(start.w, start.b, two_layer.output_weights(m)))
 
 
+def built_size(spec: BuiltSpec) -> Size:
+    """Fresh points and features, met by the network of every pair of biases."""
+    held = (spec.test_points + spec.law.k) * spec.law.d
+    return Size(held, len(spec.seeds) * held * spec.law.k * len(spec.biases) ** 2)
+
+
+def routes_size(spec: RoutesSpec) -> Size:
+    """Two networks by four routes on one sample."""
+    held, neurons = spec.training.n * spec.law.d, 2 * spec.training.m + spec.law.k * spec.training.h
+    return Size(held + neurons * spec.law.d, 4 * len(spec.seeds) * spec.training.steps * held * neurons)
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-built",
@@ -337,6 +355,13 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         BuiltSpec,
         run_built,
         {"quick": "2 s", "cpu": "6 s", "paper": "20 s"},
+        highlights=(
+            Highlight("averaging/median", "median radius of f_FA"),
+            Highlight("averaging/over_root_dk", "… over √(d/k)"),
+            Highlight("decoupled/median", "median radius of the decoupled network"),
+            Highlight("decoupled/over_root_d", "… over √d"),
+        ),
+        size=built_size,
         revision=3,
         columns={
             "built": BuiltRow,
@@ -354,6 +379,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         RoutesSpec,
         run_routes,
         {"quick": "1 s", "cpu": "3 s", "paper": "30 s"},
+        highlights=(Highlight("*", "largest relative difference, {}"),),
+        size=routes_size,
         revision=2,
         columns={"routes": Routes},
     ),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.minimal import (
@@ -19,14 +18,24 @@ from featscope.attacks.minimal import (
 from featscope.attacks.readout_certificate import certified_radii
 from featscope.attacks.two_layer_radius import BracketedRadii, exact_radii
 from featscope.core.columns import Columns, column
+from featscope.core.settings import RadiusList, setting
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_observables import cosines, summarise_cosines
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.clusters import ClusterBatch
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import in_span, span
-from featscope.papers.fa.clusters import COURSES, ClusterSpec, TrainedPair, each_healthy, train
+from featscope.papers.fa.clusters import (
+    COURSES,
+    ClusterSpec,
+    TrainedPair,
+    cluster_training_size,
+    each_healthy,
+    train,
+)
 from featscope.papers.fa.sphere_gap import sphere_gap
 
 QUICK: Overrides = {"d": 300, "n": 200, "learning_rate": 0.01, "seeds": [0], "test_points": 60}
@@ -68,11 +77,11 @@ class Fig3Spec(ClusterSpec):
         "quick": {**QUICK, "attack_steps": 20, "restarts": 2},
         "paper": {"test_points": 1000},
     }
-    radii: tuple[float, ...] = tuple(float(r) for r in range(0, 57, 1))
-    attack_steps: int = Field(default=60, ge=1)
-    restarts: int = Field(default=5, ge=1)
-    rounds: int = Field(default=10, ge=1)
-    kept_points: int = Field(default=50, ge=1)
+    radii: RadiusList = setting(tuple(float(r) for r in range(0, 57, 1)), "ℓ2 radii of the curve", letter="ε")
+    attack_steps: int = setting(60, "steps of the attack at each radius", ge=1)
+    restarts: int = setting(5, "random starts of the attack", ge=1)
+    rounds: int = setting(10, "halvings of the search for the smallest radius", ge=1)
+    kept_points: int = setting(50, "points whose radii are kept one by one", ge=1)
 
 
 class Attacks(Columns):
@@ -299,6 +308,19 @@ def _facts(exact: BracketedRadii, found: dict[str, Tensor], clean: tuple[float, 
     }
 
 
+def fig2_size(spec: Fig2Spec) -> Size:
+    """The training of both networks, and the fresh points."""
+    return cluster_training_size(spec)
+
+
+def fig3_size(spec: Fig3Spec) -> Size:
+    """The training, and the attacks on fresh points."""
+    trained = cluster_training_size(spec)
+    looks = spec.test_points * spec.attack_steps * spec.restarts * spec.rounds
+    neurons = 2 * spec.training.m + spec.law.k * spec.training.h
+    return Size(trained.numbers, trained.work + len(spec.seeds) * looks * spec.law.d * neurons)
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-fig2",
@@ -308,6 +330,22 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         Fig2Spec,
         run_fig2,
         {"quick": "2 s", "cpu": "10 s", "paper": "10 s"},
+        highlights=(
+            Highlight(
+                "binary/same_class_cosine/mean", "mean cosine of a 2-class neuron with features of its class"
+            ),
+            Highlight(
+                "binary/cross_class_cosine_max",
+                "largest cosine of a 2-class neuron with a feature of the other class",
+            ),
+            Highlight("binary/clean_test", "clean accuracy on fresh points, 2 classes", "share"),
+            Highlight("fine/diagonal_cosine_mean", "mean cosine of a k-class neuron with its own feature"),
+            Highlight(
+                "fine/off_diagonal_cosine_max", "largest cosine of a k-class neuron with another feature"
+            ),
+            Highlight("fine/clean_test", "clean accuracy on fresh points, k classes", "share"),
+        ),
+        size=fig2_size,
         revision=2,
         columns={**COURSES, "table": HeatMaps},
     ),
@@ -318,6 +356,18 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         Fig3Spec,
         run_fig3,
         {"quick": "3 s", "cpu": "25 s", "paper": "45 s"},
+        highlights=(
+            Highlight(
+                "by_seed/*/median_exact", "median ℓ2 radius that fools the 2-class network, exact, seed {}"
+            ),
+            Highlight(
+                "by_seed/*/median_certified", "median certified ℓ2 radius of the k-class network, seed {}"
+            ),
+            Highlight(
+                "by_seed/*/median_readout", "median attacked ℓ2 radius of the k-class network, seed {}"
+            ),
+        ),
+        size=fig3_size,
         revision=2,
         columns={**COURSES, "radii": PointRadii, "curve": Fig3Curve, "by_seed": Fig3BySeed},
     ),

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
 from featscope.core.conditions import Condition, asks_at_least, asks_at_most
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import (
@@ -22,6 +22,8 @@ from featscope.dynamics.cluster_descent import (
     start_binary,
     start_fine,
 )
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.cluster_properties import cross_bound, failure_bound, properties
 from featscope.laws.clusters import ClusterDraw, ClusterLaw
@@ -41,8 +43,8 @@ class PropertiesSpec(ClusterSpec):
         "paper": {"draws": 200},
     }
     seeds: tuple[int, ...] = (0,)
-    draws: int = Field(default=75, ge=1)
-    data: bool = True
+    draws: int = setting(75, "training sets that are drawn", ge=1)
+    data: bool = setting(True, "also check the training set's own properties (Definition A.6)")
 
 
 class Draws(Columns):
@@ -195,6 +197,14 @@ def _count(rows: list[Json]) -> Json:
     }
 
 
+def size(spec: PropertiesSpec) -> Size:
+    """One training set at a time, and the products of its points."""
+    t, law = spec.training, spec.law
+    coordinates = t.n + law.k * (1 + t.h) + 2 * t.m if t.compact else law.d
+    held = t.n * (coordinates + t.n)
+    return Size(held, len(spec.seeds) * spec.draws * held * (t.n if spec.data else t.m))
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-properties",
@@ -204,6 +214,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         PropertiesSpec,
         run_properties,
         {"quick": "2 s", "cpu": "20 s", "paper": "1 min"},
+        highlights=(Highlight("properties/*/failures", "draws that miss {}"),),
+        size=size,
         revision=2,
         columns={"draws": Draws, "stated": Stated},
     ),

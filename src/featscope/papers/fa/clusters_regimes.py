@@ -9,13 +9,13 @@ import math
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.minimal import MinimalPGD, readout_objective
 from featscope.attacks.readout_certificate import certified_radii
 from featscope.attacks.two_layer_radius import exact_radii
 from featscope.core.columns import Columns, column
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import (
@@ -29,6 +29,8 @@ from featscope.dynamics.cluster_flow import Field as FlowField
 from featscope.dynamics.cluster_flow import Flow, begin, finished, flow_step
 from featscope.dynamics.cluster_observables import ClusterObservables
 from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.cluster_properties import proof_epsilon
 from featscope.laws.clusters import ClusterLaw
@@ -62,12 +64,16 @@ class RegimeSpec(Spec):
         "paper": {"large": True},
     }
     seeds: tuple[int, ...] = (0,)
-    sizes: tuple[int, int] = (3, 4)
-    large: bool = False
-    init: Literal["literal", "lemma"] = "lemma"
-    tolerance: float = Field(default=5e-3, gt=0, lt=1)
-    test_points: int = Field(default=300, ge=1)
-    every: int = Field(default=3, ge=1)
+    sizes: tuple[int, int] = setting(
+        (3, 4), "numbers of clusters: the first, and the one used with `large`", letter="k"
+    )
+    large: bool = setting(False, "use the second of `sizes`")
+    init: Literal["literal", "lemma"] = setting(
+        "lemma", "scale of the first weights: as printed, or as the proofs need"
+    )
+    tolerance: float = setting(5e-3, "largest relative error of a step of the gradient flow", gt=0, lt=1)
+    test_points: int = setting(300, "fresh points on which accuracy is measured", ge=1)
+    every: int = setting(3, "steps between two recorded rows", ge=1)
 
     @property
     def k(self) -> int:
@@ -271,6 +277,12 @@ def _measured(spec: RegimeSpec, done: TrainedPair, calls: int, calls_fine: int) 
     }
 
 
+def size(spec: RegimeSpec) -> Size:
+    """The compact copy of n = k^7 points: n coordinates each."""
+    points = spec.sizes[int(spec.large)] ** 7
+    return Size(points * points, len(spec.seeds) * points * points / spec.tolerance)
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-assumption",
@@ -280,6 +292,18 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         RegimeSpec,
         run_regime,
         {"quick": "2 s", "cpu": "8 s (k=3)", "paper": "3 min, 4.3 GB (k=4)"},
+        highlights=(
+            Highlight("k", "clusters k"),
+            Highlight("d", "dimension d"),
+            Highlight("by_seed/*/clean_binary", "clean accuracy of the 2-class network, seed {}", "share"),
+            Highlight(
+                "by_seed/*/exact_over_root_dk", "median radius of the 2-class network over √(d/k), seed {}"
+            ),
+            Highlight(
+                "by_seed/*/readout_over_root_d", "median radius of the k-class network over √d, seed {}"
+            ),
+        ),
+        size=size,
         revision=2,
         columns={
             "start": FirstSteps,

@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.minimal import MinimalPGD, readout_objective
 from featscope.attacks.readout_certificate import certified_radii
 from featscope.attacks.two_layer_radius import exact_radii
 from featscope.core.columns import Columns, column
+from featscope.core.settings import Sizes, setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.clusters import ClusterLaw
 from featscope.nets.multiclass import MultiClass
@@ -46,14 +48,18 @@ class ScalingSpec(Spec):
         "paper": {"points": [125, 250, 500, 1000, 2000, 4000, 8000]},
     }
     seeds: tuple[int, ...] = (0, 1)
-    dimensions: tuple[int, ...] = (3072, 30_720, 307_200, 10**7, 10**9)
-    points: tuple[int, ...] = (125, 250, 500, 1000, 2000)
-    clusters: tuple[int, ...] = (4, 6, 8, 10, 12)
-    talk_dimensions: tuple[int, ...] = (3072, 30_720, 307_200, 10**7, 10**9)
-    talk_steps: int = Field(default=200, ge=1)
-    base_points: int = Field(default=1000, ge=4)
-    sweep_dimension: int = Field(default=10**6, ge=100)
-    test_points: int = Field(default=100, ge=1)
+    dimensions: Sizes = setting(
+        (3072, 30_720, 307_200, 10**7, 10**9), "dimensions that are swept", letter="d"
+    )
+    points: Sizes = setting((125, 250, 500, 1000, 2000), "training points that are swept", letter="n")
+    clusters: Sizes = setting((4, 6, 8, 10, 12), "numbers of clusters that are swept", letter="k")
+    talk_dimensions: Sizes = setting(
+        (3072, 30_720, 307_200, 10**7, 10**9), "dimensions of the talk's long training"
+    )
+    talk_steps: int = setting(200, "steps of the talk's long training", ge=1)
+    base_points: int = setting(1000, "training points where they are not swept", ge=4)
+    sweep_dimension: int = setting(10**6, "dimension where it is not swept", ge=100)
+    test_points: int = setting(100, "fresh points on which accuracy is measured", ge=1)
 
 
 #: What is kept of the observables at the end of training.
@@ -230,6 +236,15 @@ def _settle(
     return {"value": at} | {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
 
 
+def size(spec: ScalingSpec) -> Size:
+    """Compact copies: a coordinate for every point and neuron, whatever d is."""
+    points = max(*spec.points, spec.base_points)
+    coordinates = points + 20 * max(spec.clusters)
+    trainings = len(spec.dimensions) + len(spec.points) + len(spec.clusters) + len(spec.talk_dimensions)
+    held = (points + spec.test_points) * coordinates
+    return Size(held, len(spec.seeds) * trainings * spec.talk_steps * held * max(spec.clusters))
+
+
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-scaling",
@@ -239,6 +254,11 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         ScalingSpec,
         run_scaling,
         {"quick": "6 s", "cpu": "60 s", "paper": "5 min"},
+        highlights=(
+            Highlight("d/*/lambda_ratio", "largest λ over smallest, d = {}"),
+            Highlight("d/*/deviation", "√d‖w − λΣμ/‖μ‖²‖, d = {}"),
+        ),
+        size=size,
         revision=2,
         columns={"setting": Swept},
     ),

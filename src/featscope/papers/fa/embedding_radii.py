@@ -8,13 +8,13 @@ the embeddings' root mean squared norm. The 2-class head has 15 neurons a class,
 from __future__ import annotations
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.attacks.minimal import MinimalPGD, own_loss_objective, readout_objective
 from featscope.attacks.readout_certificate import certified_radii
 from featscope.core.columns import Columns, column
 from featscope.core.frozen import Value
+from featscope.core.settings import setting
 from featscope.core.store import Rows
 from featscope.core.streams import stream
 from featscope.laws.clusters import ClusterBatch
@@ -25,10 +25,10 @@ from featscope.nets.two_layer import span
 class RadiusSpec(Value):
     """Test points whose radius is searched, and the attack's steps, restarts and rounds."""
 
-    points: int = Field(default=200, ge=1)
-    steps: int = Field(default=40, ge=1)
-    restarts: int = Field(default=3, ge=1)
-    rounds: int = Field(default=8, ge=1)
+    points: int = setting(200, "test points whose radius is searched", ge=1)
+    steps: int = setting(40, "steps of the attack at each radius", ge=1)
+    restarts: int = setting(3, "random starts of the attack", ge=1)
+    rounds: int = setting(8, "halvings of the search", ge=1)
 
 
 class HeadRadii(Columns):

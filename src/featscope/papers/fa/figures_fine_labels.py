@@ -5,48 +5,65 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.fa.claims_fine_labels import curves_by_seed
+from featscope.papers.fa.figures_clusters import PERCENT, PUBLISHED, percent
 from featscope.papers.fa.fine_labels_columns import Curve
 from featscope.papers.fa.image_fine_labels import ImageFineLabels
 from featscope.papers.fa.printed import FIGURE_3
-from featscope.plots.style import GREY, NON_ROBUST, ROBUST, curve_over_runs, finish, panels
+from featscope.plots.axes import Axis
+from featscope.plots.palette import NON_ROBUST, REFERENCE, ROBUST
+from featscope.plots.panels import Panel, Series
+from featscope.plots.picture import Picture
+from featscope.plots.series import OverSeeds, by_seed, points
+from featscope.plots.sheet import side_by_side
+
+LINES = (
+    (Curve.binary, NON_ROBUST.dashed(0), "2-class labels"),
+    (Curve.binary_last, NON_ROBUST.dashed(2), "2-class, last iterate of PGD"),
+    (Curve.fine_worst, ROBUST.dashed(0), "10-class labels, worst of both attacks"),
+    (Curve.fine_readout, ROBUST.dashed(3), "10-class, PGD on the read-out"),
+    (Curve.fine_own_loss, ROBUST.dashed(1), "10-class, PGD on the own loss"),
+    (Curve.fine_last, ROBUST.dashed(6), "10-class, own loss, last iterate"),
+)
 
 
-def fine_labels(run: Run) -> Figure:
+def fine_labels(run: Run) -> Picture:
     """Figure 3: robust accuracy over the ℓ2 radius, 2-class labels red, 10-class labels blue.
 
     Crosses: the published figure.
     """
     names = ImageFineLabels.of(run).datasets
-    # The legend stands beside the last panel and takes its room.
-    figure, axes = panels(1, len(names), 4.2 + 3.2 / len(names), 3.8)
-    lines = (
-        (Curve.binary, NON_ROBUST, "-", "2-class labels"),
-        (Curve.binary_last, NON_ROBUST, ":", "2-class, last iterate of PGD only"),
-        (Curve.fine_worst, ROBUST, "-", "10-class labels, worst of both attacks"),
-        (Curve.fine_readout, ROBUST, "-.", "10-class, PGD on the read-out"),
-        (Curve.fine_own_loss, ROBUST, "--", "10-class, PGD on the own loss"),
-        (Curve.fine_last, ROBUST, ":", "10-class, own loss, last iterate only"),
+    return Picture(
+        title="Robust accuracy of image networks trained with coarse and with fine labels",
+        caption=(
+            "Red: networks trained with 2-class labels; blue: networks trained with 10-class labels and read "
+            "as 2-class "
+            "classifiers, under several attacks; each curve is an upper bound. Thin lines are seeds, thick "
+            "ones their median; "
+            "grey crosses are read off the paper's plot."
+        ),
+        alt=(
+            "One line chart for each data set: robust test accuracy in percent against the ℓ2 radius, two "
+            "networks under "
+            "several attacks, with points of the published curves."
+        ),
+        spec=side_by_side([_curves(run, name) for name in names]),
+        claims=("FA-F3mc",),
+        reproduces="FA Figure 3 (middle, right)",
     )
-    for ax, name in zip(axes[0], names, strict=True):
-        frames = curves_by_seed(run, name)
-        radii = frames[0][Curve.radius].to_list()
-        for column, color, style, label in lines:
-            curve_over_runs(
-                ax, radii, [100 * f[column].to_numpy() for f in frames], color, label, linestyle=style
-            )
-        printed = FIGURE_3[name]
-        for heights, color in ((printed.binary, NON_ROBUST), (printed.fine, ROBUST)):
-            ax.plot(printed.radii, 100 * np.asarray(heights), "x", color=color, markersize=6)
-        ax.plot([], [], "x", color=GREY, label="published, read off the plot")
-        ax.set_ylim(-3, 103)
-        finish(ax, DATASETS[name].title, "ℓ2 radius", "robust test accuracy (%)", legend=ax is axes[0, -1])
-    axes[0, -1].legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0))
-    return figure
 
 
-FIGURES: dict[str, dict[str, Callable[[Run], Figure]]] = {"image-fine-labels": {"fig3": fine_labels}}
+def _curves(run: Run, name: str) -> Panel:
+    rows = run.part("curve", dataset=name)
+    drawn: list[Series] = [
+        OverSeeds(label, look, *percent(by_seed(rows, column, Curve.radius))) for column, look, label in LINES
+    ]
+    printed = FIGURE_3[name]
+    for heights in (printed.binary, printed.fine):
+        drawn.append(points(PUBLISHED, REFERENCE, printed.radii, 100 * np.asarray(heights)))
+    return Panel(DATASETS[name].title, Axis("ℓ2 radius"), PERCENT, drawn, width=340, height=240)
+
+
+FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {"image-fine-labels": {"fig3": fine_labels}}

@@ -21,17 +21,20 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from torch import Tensor
 
 from featscope.core.errors import require, unknown
 from featscope.core.frozen import Value
+from featscope.core.settings import setting
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Part, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, fine_step, start_fine
 from featscope.dynamics.cluster_observables import cosines
 from featscope.dynamics.trajectory import trajectory
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_training import data_hashes
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.features.embed import embed
@@ -61,15 +64,13 @@ NETS = ("binary", "fine")
 class HeadTraining(Value):
     """The two-layer network on embeddings: §6.1's numbers, and the steps of the long training."""
 
-    neurons: int = Field(default=30, ge=2)
-    learning_rate: float = Field(default=1e-3, gt=0)
-    init_weight: float = Field(default=1e-5, gt=0)
-    steps: int = Field(default=100, ge=1)
-    long_steps: int = Field(default=1000, ge=1)
-    squared_norm: float = Field(
-        default=6144.0, gt=0, description="mean ‖z‖² to which embeddings are scaled; §6.1's is 2d"
-    )
-    every: int = Field(default=20, ge=1)
+    neurons: int = setting(30, "neurons of the head", letter="m", ge=2)
+    learning_rate: float = setting(1e-3, "step size of gradient descent", letter="η", gt=0)
+    init_weight: float = setting(1e-5, "standard deviation of the first weights", letter="σ_w", gt=0)
+    steps: int = setting(100, "steps of gradient descent, as printed", letter="T", ge=1)
+    long_steps: int = setting(1000, "steps of the long training", ge=1)
+    squared_norm: float = setting(6144.0, "mean ‖z‖² to which embeddings are scaled; §6.1's is 2d", gt=0)
+    every: int = setting(20, "steps between two recorded rows", ge=1)
 
 
 class ImageEmbeddings(Spec):
@@ -89,16 +90,18 @@ class ImageEmbeddings(Spec):
         "paper": {"encoder": "clip-vit-b-32", "train": 50_000, "test": 10_000},
     }
 
-    dataset: str = "cifar10"
-    encoder: Literal["efficientnet-lite0", "clip-vit-b-32"] = "efficientnet-lite0"
-    side: int | None = Field(
-        default=None, ge=32, description="side to which images are resized; the encoder's own if not given"
+    dataset: str = setting("cifar10", "the data set, as `featscope data list` names it")
+    encoder: Literal["efficientnet-lite0", "clip-vit-b-32"] = setting(
+        "efficientnet-lite0", "the pretrained network whose embeddings are read"
     )
-    train: int = Field(default=2000, ge=20, description="training images of each seed")
-    test: int = Field(default=500, ge=10, description="test images of each seed")
-    sample: int = Field(default=100, ge=2, description="images a class of Figure 10")
-    heads: HeadTraining = HeadTraining()
-    radius: RadiusSpec = RadiusSpec()
+    side: int | None = setting(
+        None, "side to which images are resized; the encoder's own if not given", ge=32
+    )
+    train: int = setting(2000, "training images of each seed", ge=20)
+    test: int = setting(500, "test images of each seed", ge=10)
+    sample: int = setting(100, "images a class of Figure 10", ge=2)
+    heads: HeadTraining = setting(HeadTraining(), "training of the heads")
+    radius: RadiusSpec = setting(RadiusSpec(), "search for the smallest radius that fools a head")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -304,6 +307,22 @@ def run(spec: ImageEmbeddings, folder: Folder) -> Json:
     }
 
 
+#: coordinates of an embedding, and numbers that an image leaves in the encoder, about
+EMBEDDED, IN_ENCODER = 1280, 10_000_000
+
+
+def size(spec: ImageEmbeddings) -> Size:
+    """The embeddings of a seed, the images of a batch in the encoder, and the heads."""
+    images, heads = spec.train + spec.test, spec.heads
+    steps = heads.steps + heads.long_steps
+    attacks = spec.radius.points * spec.radius.steps * spec.radius.restarts * spec.radius.rounds
+    head = EMBEDDED * heads.neurons
+    return Size(
+        images * EMBEDDED + IN_ENCODER,
+        len(spec.seeds) * (images * IN_ENCODER + (spec.train * steps + attacks) * head),
+    )
+
+
 EXPERIMENTS = (
     Experiment(
         name="image-embeddings",
@@ -317,6 +336,8 @@ EXPERIMENTS = (
             "cpu": "9 min on one core, 4 of them for embeddings that are kept",
             "paper": "not measured; needs CLIP's weights in the data folder",
         },
+        highlights=(Highlight("radii/*/*", "median ℓ2 radius, {} embeddings, {}"),),
+        size=size,
         revision=2,
         columns={"head": HeadPath, "table": HeatMap, "correlation": Figure10, "radii": HeadRadii},
         needs_data=("cifar10", "efficientnet-lite0"),

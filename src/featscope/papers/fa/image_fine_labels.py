@@ -15,13 +15,15 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.core.errors import require
 from featscope.core.frozen import Value
+from featscope.core.settings import REQUIRED, RadiusList, setting
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_network import (
     CIFAR_NET,
     CIFAR_STANDARD,
@@ -29,7 +31,7 @@ from featscope.experiments.image_network import (
     networks_needed,
     trained,
 )
-from featscope.experiments.image_training import data_hashes
+from featscope.experiments.image_training import activations, data_hashes, training_size
 from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.datasets import load
 from featscope.images.groupings import grouping
@@ -43,9 +45,9 @@ DatasetName = Literal["mnist", "cifar10"]
 class FineTask(Value):
     """The 10-class network of one data set, the curve's radii, and those at which stronger attacks look."""
 
-    network: ImageNetwork
-    radii: tuple[float, ...]
-    checked: tuple[float, ...]
+    network: ImageNetwork = setting(REQUIRED, "the 10-class network")
+    radii: RadiusList = setting(REQUIRED, "ℓ2 radii of the curve", letter="ε")
+    checked: RadiusList = setting(REQUIRED, "radii at which stronger attacks look again")
 
     def model_post_init(self, context: object) -> None:
         """The curve starts at 0, which is clean accuracy, and stronger attacks look at radii of the curve."""
@@ -139,27 +141,25 @@ class ImageFineLabels(Spec):
         },
     }
 
-    datasets: tuple[DatasetName, ...] = ("mnist", "cifar10")
-    coarse: str = Field(
-        default="halves", description="the 2-class labels: a grouping of the ten classes in two"
+    datasets: tuple[DatasetName, ...] = setting(("mnist", "cifar10"), "data sets")
+    coarse: str = setting("halves", "the 2-class labels: a grouping of the ten classes in two")
+    images: int = setting(
+        300, "test images that are attacked, classes in equal numbers, the same for every seed", ge=10
     )
-    images: int = Field(
-        default=300,
-        ge=10,
-        description="test images that are attacked, classes in equal numbers, the same for every seed",
+    steps: int = setting(20, "steps of PGD at each radius", ge=1)
+    checked_images: int = setting(100, "images that APGD and Square look at again, first seed", ge=1)
+    queries: int = setting(500, "queries of Square for each image", ge=1)
+    mnist: FineTask = setting(
+        FineTask(network=ImageNetwork(), radii=tuple(r / 5 for r in range(11)), checked=(1.0, 1.6)),
+        "network and radii on MNIST",
     )
-    steps: int = Field(default=20, ge=1, description="steps of PGD at each radius")
-    checked_images: int = Field(
-        default=100, ge=1, description="images that APGD and Square look at again, first seed"
-    )
-    queries: int = Field(default=500, ge=1, description="queries of Square for each image")
-    mnist: FineTask = FineTask(
-        network=ImageNetwork(), radii=tuple(r / 5 for r in range(11)), checked=(1.0, 1.6)
-    )
-    cifar10: FineTask = FineTask(
-        network=ImageNetwork(dataset="cifar10", train=5000, net=CIFAR_NET, training=CIFAR_STANDARD),
-        radii=tuple(r / 10 for r in range(9)),
-        checked=(0.2, 0.4),
+    cifar10: FineTask = setting(
+        FineTask(
+            network=ImageNetwork(dataset="cifar10", train=5000, net=CIFAR_NET, training=CIFAR_STANDARD),
+            radii=tuple(r / 10 for r in range(9)),
+            checked=(0.2, 0.4),
+        ),
+        "network and radii on CIFAR-10",
     )
 
     def model_post_init(self, context: object) -> None:
@@ -316,6 +316,16 @@ def gathered(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> tuple[
 
 
 COLUMNS = {"curve": Curve, "points": Point, "check": Check}
+
+
+def size(spec: ImageFineLabels) -> Size:
+    """The largest of the networks, and the attacks at every radius."""
+    tasks = [getattr(spec, name) for name in spec.datasets]
+    held = max(training_size(task.network).numbers for task in tasks)
+    looks = sum(activations(task.network.net) * len(task.radii) for task in tasks)
+    return Size(held, len(spec.seeds) * spec.images * spec.steps * looks)
+
+
 EXPERIMENT = Experiment(
     name="image-fine-labels",
     paper="fa",
@@ -328,6 +338,11 @@ EXPERIMENT = Experiment(
         "cpu": "25 min, and 12 min for networks that other experiments share",
         "paper": "not measured; a GPU job",
     },
+    highlights=(
+        Highlight("datasets/*/area/*", "area between the 10-class and the 2-class curve, {}, {}"),
+        Highlight("datasets/*/clean/*", "clean accuracy, {}, {} by seed", "share"),
+    ),
+    size=size,
     revision=3,
     columns=COLUMNS,
     needs_data=("mnist", "cifar10"),

@@ -1,0 +1,100 @@
+"""`featscope show`: what an experiment is about, and every setting with its meaning."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from featscope.cli.catalogue import experiment_names
+from featscope.cli.console import JsonOption, announce, out, print_json, tell
+
+if TYPE_CHECKING:
+    from featscope.experiments.spec import Experiment
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="the experiment", autocompletion=experiment_names)],
+    as_json: JsonOption = False,
+) -> None:
+    """Say what an experiment shows, what it costs, and what each of its settings means."""
+    from featscope.cli.run import known_line
+
+    line = known_line(name)
+    announce(f"{line['name']}: {line['shows']}")
+    from featscope.experiments.registry import experiment
+
+    plan = experiment(name)
+    settings, costs = described(plan), costs_of(plan)
+    if as_json:
+        about = {"name": plan.name, "paper": plan.paper, "shows": plan.shows, "takes": dict(plan.takes)}
+        print_json({**about, "costs": costs, "settings": settings})
+        return
+    tell(f"{plan.name} ({plan.paper.upper()}): {plan.shows}")
+    for profile, told in costs.items():
+        tell(f"  {profile:<6} {told}")
+    if plan.needs_data:
+        tell(f"  data   featscope data fetch {' '.join(plan.needs_data)}")
+    tell(f"  change featscope run {plan.name} --set KEY=VALUE; letters work as keys where they are clear")
+    for row in settings:
+        _print_setting(row)
+
+
+def _print_setting(row: dict[str, str]) -> None:
+    """Key, letter and meaning in one line; values and range in the next."""
+    letter = f" ({row['letter']})" if row["letter"] else ""
+    values = [row[profile] for profile in ("quick", "cpu", "paper")]
+    same = len(set(values)) == 1
+    told = values[0] if same else ", ".join(f"{p} {row[p]}" for p in ("quick", "cpu", "paper"))
+    limits = f"  [{row['range']}]" if row["range"] else ""
+    for text, first, rest in (
+        (f"{row['key']}{letter}: {row['meaning']}", "", "    "),
+        (f"{told}{limits}", "    ", "    "),
+    ):
+        tell(
+            textwrap.fill(
+                text, out.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+            )
+        )
+
+
+def costs_of(plan: Experiment[Any]) -> dict[str, str]:
+    """What each profile takes: the measured time, and the memory expected."""
+    from featscope.experiments.cost import in_bytes
+    from featscope.experiments.spec import PROFILES, cost, resolve
+
+    found = {}
+    for profile in PROFILES:
+        memory = cost(plan, profile, resolve(plan, profile)).memory
+        about = f", about {in_bytes(memory)} of memory" if memory else ""
+        found[profile] = plan.takes.get(profile, "not measured") + about
+    return found
+
+
+def described(plan: Experiment[Any]) -> list[dict[str, str]]:
+    """Every setting: key, letter, meaning, its value in each profile, and its range. Settings that only hold
+    others are left out."""
+    from featscope.core.settings import allowed, holds_others, letter_of
+    from featscope.experiments.spec import PROFILES, leaves, resolve, value_at
+
+    specs = {profile: resolve(plan, profile) for profile in PROFILES}
+    return [
+        {
+            "key": key,
+            "letter": letter_of(info),
+            "meaning": info.description or "",
+            "range": allowed(info),
+            **{profile: _shown(value_at(spec, key)) for profile, spec in specs.items()},
+        }
+        for key, info in leaves(plan.spec).items()
+        if letter_of(info) or not holds_others(info)
+    ]
+
+
+def _shown(value: Any, most: int = 40) -> str:
+    if value is None:
+        return "–"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= most else text[: most - 1] + "…"
