@@ -222,7 +222,8 @@ def batches(run: Run) -> Picture:
         caption=(
             "The epoch from which on the robust feature is ahead for good, where an epoch is a pass over the "
             "data in batches of the given size and all else is as printed. The paper prints no size, and "
-            "names the epoch of the dotted line. Thin lines are seeds and classes, the thick one their median."
+            "names the epoch of the dotted line. Thin lines are seeds and classes, the thick one is their "
+            "median."
         ),
         alt="Line chart, both axes logarithmic: epoch of the switch of phase against the points of a batch.",
         spec=side_by_side([panel]),
