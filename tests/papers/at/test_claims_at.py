@@ -207,7 +207,7 @@ def test_a_diverged_run_is_no_network_and_breaks_nothing(tmp_path: Path) -> None
         "arms": ["adversarial"],
         "net.sigma_0": 1.0,
         "every": 1,
-        "adversarial.steps": 6,
+        "adversarial.epochs": 6,
     }
     done = run(request(plan, "quick", {**small, **wild}), Store(tmp_path))
     assert done.summary["adversarial"]["diverged"]

@@ -67,16 +67,6 @@ class PatchFig3(Spec):
             "evaluation.curve_points": 200,
         },
     }
-    aliases: ClassVar[Mapping[str, str]] = {
-        "P": "law.patches",
-        "m": "net.width",
-        "N": "train_size",
-        "eta_tilde": "adversarial.step_size",
-        # the paper's T; a step was an epoch before there were batches
-        "standard.steps": "standard.epochs",
-        "adversarial.steps": "adversarial.epochs",
-    }
-
     seeds: tuple[int, ...] = setting((0, 1, 2, 3, 4), "the seeds, one independent repetition each")
     law: PatchLaw = setting(PatchLaw(), "the law of the data")
     net: PatchNetSpec = setting(PatchNetSpec(), "the network")
