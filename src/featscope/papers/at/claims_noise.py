@@ -138,7 +138,7 @@ def _total_residual(runs: Runs) -> Finding:
     run = runs["run"]
     spec = PatchFig3.of(run)
     # Rows count epochs, the lemma counts steps.
-    eta = spec.standard.learning_rate * spec.standard.epochs_an_epoch(spec.train_size)
+    eta = spec.standard.learning_rate * spec.standard.steps_an_epoch(spec.train_size)
     totals = []
     for rows in _seeds(run, "standard", Dynamics.residual):
         reached = _since(rows, _log_d(run))
