@@ -40,7 +40,7 @@ BAD = [
     ["run", "patch-fig3", "--set", "evaluation.radii=[0.2,0.1]"],
     ["run", "patch-fig3", "--seeds", "100000000"],
     ["run", "patch-fig3", "--seeds", "2", "--set", "seeds=[3]"],
-    ["run", "patch-fig3", "--set", "standard.steps=1000000000000"],
+    ["run", "patch-fig3", "--set", "standard.epochs=1000000000000"],
     ["run", "signal-lemmas", "--set", "rates=[]"],
     ["run", "signal-stages", "--set", "radii=[]"],
     ["run", "clusters-fig3", "--set", "radii=[-1]"],
@@ -117,9 +117,9 @@ def test_json_is_one_document_and_nothing_else(capsys: pytest.CaptureFixture[str
 def test_fig3_prints_the_promised_numbers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     small = [
         "--set",
-        "standard.steps=30",
+        "standard.epochs=30",
         "--set",
-        "adversarial.steps=30",
+        "adversarial.epochs=30",
         "--set",
         "evaluation.every=30",
         "--set",

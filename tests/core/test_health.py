@@ -126,7 +126,7 @@ SMALL = [
     "m=4",
     "N=10",
     "test_size=12",
-    "standard.steps=6",
+    "standard.epochs=6",
     "every=3",
     "evaluation.points=3",
     "evaluation.curve_points=3",
@@ -160,7 +160,7 @@ def test_a_mean_over_seeds_leaves_out_the_diverged_and_lists_it(
     plan = experiment("patch-fig3")
     changes = specs.parse_assignments(FAST) | {"seeds": [0, 1]}
     alone = run(specs.request(plan, "quick", changes | {"seeds": [1]}), Store(tmp_path / "alone"))
-    step_of = patch_fig3.training_step
+    step_of = patch_fig3.training_epoch
 
     def first_seed_blows_up(*arguments: object, **options: object):
         step = step_of(*arguments, **options)
@@ -168,7 +168,7 @@ def test_a_mean_over_seeds_leaves_out_the_diverged_and_lists_it(
             w=step(state, t).w * torch.tensor([1e200, 1.0], dtype=torch.float64).view(2, 1, 1, 1)
         )
 
-    monkeypatch.setattr(patch_fig3, "training_step", first_seed_blows_up)
+    monkeypatch.setattr(patch_fig3, "training_epoch", first_seed_blows_up)
     both = run(specs.request(plan, "quick", changes), Store(tmp_path / "both"))
     mixed, clean = both.summary["standard"], alone.summary["standard"]
     assert mixed.pop("diverged") == {"0": 3}

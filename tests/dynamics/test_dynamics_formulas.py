@@ -18,7 +18,14 @@ from featscope.dynamics import patch_recursion as co
 from featscope.dynamics import signal_descent as sg
 from featscope.dynamics.cluster_flow import begin, finished, flow_step
 from featscope.dynamics.cluster_observables import ClusterObservables, cosines, summarise_cosines
-from featscope.dynamics.patch_descent import Weights, by_class, descend, draw_batch, training_step
+from featscope.dynamics.patch_descent import (
+    Weights,
+    by_class,
+    descend,
+    shuffled,
+    training_epoch,
+    training_step,
+)
 from featscope.laws.clusters import ClusterLaw
 from featscope.laws.patches import PatchBatch, PatchLaw
 from featscope.laws.signal import SignalLaw, stack
@@ -291,29 +298,29 @@ def test_patch_descent_is_a_gradient_step_of_the_mean_loss() -> None:
     assert torch.allclose(moved, descend(net, batch.x + shift, batch.y, 0.4), atol=1e-13)
 
 
-def test_batches_are_drawn_without_replacement_by_seed_and_step() -> None:
+def test_an_epoch_visits_every_point_once_in_an_order_of_seed_and_epoch() -> None:
     x, y = torch.arange(10.0)[:, None, None].expand(10, 1, 1), torch.arange(10)
-    first = draw_batch(x, y, 4, [3], 7)
+    first = shuffled(x, y, [3], 7)
     assert torch.equal(first[0][:, 0, 0].long(), first[1])
-    assert len(set(first[1].tolist())) == 4
-    assert torch.equal(first[1], draw_batch(x, y, 4, [3], 7)[1])
-    assert not torch.equal(first[1], draw_batch(x, y, 4, [4], 7)[1])
-    wide = draw_batch(x.expand(2, 10, 1, 1), y.expand(2, 10), 4, [3, 4], 7)[1]
+    assert sorted(first[1].tolist()) == list(range(10))
+    assert torch.equal(first[1], shuffled(x, y, [3], 7)[1])
+    assert not torch.equal(first[1], shuffled(x, y, [4], 7)[1])
+    assert not torch.equal(first[1], shuffled(x, y, [3], 8)[1])
+    wide = shuffled(x.expand(2, 10, 1, 1), y.expand(2, 10), [3, 4], 7)[1]
     assert torch.equal(wide[0], first[1])
     assert not torch.equal(wide[1], first[1])
-    assert all(set(draw_batch(x, y, 10, [0], t)[1].tolist()) == set(range(10)) for t in range(3))
     sorted_x, sorted_y = by_class(x, torch.tensor([1, 0] * 5))
     assert sorted_y.tolist() == [0] * 5 + [1] * 5
     assert sorted_x[:, 0, 0].tolist() == [1.0, 3, 5, 7, 9, 0, 2, 4, 6, 8]
 
 
 def test_no_two_draws_of_a_synthetic_training_share_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of every run and step, points and initial directions: as many seeds as draws."""
+    """Orders of every run and epoch, points and initial directions: as many seeds as draws."""
     made, real = [], streams.derive
     monkeypatch.setattr(streams, "derive", lambda seed, *names: made.append(real(seed, *names)) or made[-1])
     x, y, seeds = normal(3, 6, 1, 2), torch.zeros(3, 6, dtype=torch.long), [4, 5, 6]
     made.clear()
-    step = training_step(PatchNetSpec(width=1), x, y, 0.1, batch_size=2, seeds=seeds)
+    step = training_epoch(PatchNetSpec(width=1), x, y, 0.1, batch_size=2, seeds=seeds)
     state = Weights(torch.ones(3, 2, 1, 2, dtype=F64))
     for t in range(5):
         state = step(state, t)

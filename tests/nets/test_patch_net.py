@@ -4,12 +4,20 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from featscope.core.errors import BadInput
 from featscope.core.linearise import linearise
 from featscope.core.losses import CROSS_ENTROPY
 from featscope.core.streams import stream
-from featscope.dynamics.patch_descent import Weights, descend, training_step
+from featscope.dynamics.patch_descent import (
+    Weights,
+    by_class,
+    descend,
+    shuffled,
+    training_epoch,
+    training_step,
+)
 from featscope.nets.activations import smoothed_relu, smoothed_relu_slope, value_and_slope_
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 
@@ -113,17 +121,43 @@ def test_full_batch_descent_is_the_mean_of_single_points() -> None:
     assert torch.allclose(whole, single.mean(0), atol=1e-12)
 
 
-def test_minibatches_are_a_function_of_seed_and_step() -> None:
+def test_an_epoch_is_a_step_on_each_batch_in_turn() -> None:
     w, x, y = example()
     spec = PatchNetSpec(width=7)
-    step = training_step(spec, x, y, 0.5, batch_size=3, seeds=[1])
-    assert torch.equal(step(Weights(w), 4).w, step(Weights(w), 4).w)
-    assert not torch.equal(step(Weights(w), 4).w, step(Weights(w), 5).w)
-    assert torch.allclose(
-        training_step(spec, x, y, 0.5, batch_size=9)(Weights(w), 0).w,
-        training_step(spec, x, y, 0.5)(Weights(w), 0).w,
-        atol=1e-13,
-    )
+    epoch = training_epoch(spec, x, y, 0.5, batch_size=4, seeds=[1])
+    assert torch.equal(epoch(Weights(w), 4).w, epoch(Weights(w), 4).w)
+    assert not torch.equal(epoch(Weights(w), 4).w, epoch(Weights(w), 5).w)
+    by_hand, (points, labels) = w, shuffled(*by_class(x, y), [1], 4)
+    for start in (0, 4, 8):  # nine points: the last batch is one point
+        by_hand = descend(PatchNet(by_hand), points[start : start + 4], labels[start : start + 4], 0.5)
+    assert torch.allclose(epoch(Weights(w), 4).w, by_hand, atol=1e-13)
+
+
+def test_an_epoch_in_one_batch_is_a_step_on_all_points() -> None:
+    w, x, y = example()
+    spec = PatchNetSpec(width=7)
+    whole = training_step(spec, x, y, 0.5)(Weights(w), 3).w
+    for size in (None, 9):
+        epoch = training_epoch(spec, x, y, 0.5, batch_size=size)
+        assert torch.allclose(epoch(Weights(w), 3).w, whole, atol=1e-13)
+
+
+def test_each_batch_is_attacked_at_the_weights_it_finds() -> None:
+    w, x, y = example()
+    spec, met = PatchNetSpec(width=7), []
+
+    def attack(net: PatchNet, points: Tensor, labels: Tensor) -> Tensor:
+        met.append(net.w)
+        return 0.1 * torch.ones_like(points)
+
+    epoch = training_epoch(spec, x, y, 0.5, attack, batch_size=5, seeds=[2])
+    moved = epoch(Weights(w), 0).w
+    points, labels = shuffled(*by_class(x, y), [2], 0)
+    first = descend(PatchNet(w), points[:5] + 0.1, labels[:5], 0.5)
+    assert len(met) == 2
+    assert torch.equal(met[0], w)
+    assert torch.allclose(met[1], first, atol=1e-13)
+    assert torch.allclose(moved, descend(PatchNet(first), points[5:] + 0.1, labels[5:], 0.5), atol=1e-13)
 
 
 def test_wrong_shapes_and_activations_are_refused() -> None:

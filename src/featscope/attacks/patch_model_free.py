@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
+from featscope.core.balls import ball
 from featscope.core.errors import require
 from featscope.laws.patches import PatchBatch, PatchLaw
 
@@ -15,8 +18,13 @@ def _other_class(law: PatchLaw, batch: PatchBatch, rng: torch.Generator) -> Tens
     return (batch.y + torch.randint(1, law.k, batch.y.shape, generator=rng)) % law.k
 
 
-def model_free(law: PatchLaw, batch: PatchBatch, eps: float, rng: torch.Generator) -> Tensor:
-    """Δ(X, y), with y' uniform over the other classes; it is in the ℓ∞ ball only if ε ≥ β_p."""
+def model_free(
+    law: PatchLaw, batch: PatchBatch, eps: float, rng: torch.Generator, norm: str = "Linf"
+) -> Tensor:
+    """Δ(X, y), with y' uniform over the other classes; it is in the ball of every patch only if ε ≥ β_p.
+
+    In ℓp what removing v_y leaves of the radius is for v_y': (ε^p − β_p^p)^{1/p}, which is ε in ℓ∞.
+    """
     top = float(batch.amplitude[~batch.robust].max()) if bool((~batch.robust).any()) else 0.0
     require(
         eps >= top,
@@ -26,7 +34,11 @@ def model_free(law: PatchLaw, batch: PatchBatch, eps: float, rng: torch.Generato
     )
     other = _other_class(law, batch, rng)
     _, v = law.features(batch.x.dtype)
-    swap = eps * v[other][..., None, :] - batch.amplitude[..., None] * v[batch.y][..., None, :]
+    p = ball(norm, eps).p
+    left = torch.full_like(batch.amplitude, eps)
+    if not math.isinf(p):
+        left = (eps**p - batch.amplitude.pow(p)).clamp(min=0).pow(1 / p)
+    swap = left[..., None] * v[other][..., None, :] - batch.amplitude[..., None] * v[batch.y][..., None, :]
     return torch.where(batch.robust[..., None], torch.zeros_like(swap), swap)
 
 

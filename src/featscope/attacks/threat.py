@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -30,9 +30,10 @@ def _pair(bounds: tuple[float, float]) -> tuple[float, float]:
 class Threat:
     """{Δ : ‖Δ‖ ≤ eps, Δ = 0 off ``support``, Δ in the span of ``basis``, low ≤ x + Δ ≤ high}.
 
-    ``event`` is how many trailing axes make one example, ``support`` a 0/1 tensor that broadcasts to an
-    example, ``basis`` orthonormal rows that span what the last axis may move in (ℓ2 only: other norms do not
-    fit a rotated subspace).
+    ``event`` is how many trailing axes make one example, of which the first ``apart`` have a ball for each of
+    their entries (the patches of a point: ‖Δ_p‖ ≤ eps for all p), ``support`` a 0/1 tensor that broadcasts to
+    an example, ``basis`` orthonormal rows that span what the last axis may move in (ℓ2 only: other norms do
+    not fit a rotated subspace).
 
     >>> import torch, featscope as fs
     >>> threat = fs.Threat("Linf", 0.1, event=1, bounds=(0.0, 1.0))
@@ -48,6 +49,7 @@ class Threat:
     bounds: tuple[float, float] | None = None
     basis: Tensor | None = None
     name: str = "full-ball"
+    apart: int = 0
 
     def __post_init__(self) -> None:
         plain = self.basis is None or (self.norm == "L2" and self.support is None and self.bounds is None)
@@ -64,6 +66,9 @@ class Threat:
             f"event={self.event}",
             "set event to 1 or more",
         )
+        within = 0 <= self.apart < self.event
+        given = f"apart={self.apart}, event={self.event}"
+        require(within, "a ball needs an axis of its own", given, "set apart below event")
         if self.bounds is not None:
             low, high = _pair(self.bounds)
             require(low < high, "bounds need low < high", f"bounds={self.bounds}", "swap them")
@@ -75,10 +80,15 @@ class Threat:
 
     def with_radius(self, eps: float) -> Threat:
         """The same threat with another radius."""
-        return Threat(self.norm, eps, self.event, self.support, self.bounds, self.basis, self.name)
+        return replace(self, eps=eps)
 
     def _flat(self, t: Tensor) -> Tensor:
-        return t.flatten(-self.event)
+        return t.flatten(-self._axes)
+
+    @property
+    def _axes(self) -> int:
+        """How many trailing axes share a ball."""
+        return self.event - self.apart
 
     def restrict(self, delta: Tensor) -> Tensor:
         """Zero what may not change."""
@@ -113,13 +123,13 @@ class Threat:
     def sample(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Draw uniformly from the ball over the allowed coordinates, then respect the bounds."""
         if self.basis is not None:
-            shape = (*x.shape[: -self.event], x.shape[-self.event : -1].numel() * self.basis.shape[0])
+            shape = (*x.shape[: -self._axes], x.shape[-self._axes : -1].numel() * self.basis.shape[0])
             inner = self.ball.sample(shape, rng, x).view(*x.shape[:-1], -1)
             return self.project(inner @ self.basis.to(x), x)
         if self.support is None:
             draw = self.ball.sample(self._flat(x).shape, rng, x).view_as(x)
             return self.project(draw, x)
-        where = torch.broadcast_to(self.support, x.shape[-self.event :]).reshape(-1).nonzero()[:, 0]
+        where = torch.broadcast_to(self.support, x.shape[-self._axes :]).reshape(-1).nonzero()[:, 0]
         flat = torch.zeros_like(self._flat(x))
         flat[..., where] = self.ball.sample((*flat.shape[:-1], where.numel()), rng, x)
         return self.project(flat.view_as(x), x)
@@ -142,7 +152,7 @@ class Threat:
         if self.bounds is not None:
             within &= self._flat((x + delta - low).clamp(max=0).abs()).amax(-1) <= slack
             within &= self._flat((x + delta - high).clamp(min=0)).amax(-1) <= slack
-        return within
+        return within.flatten(-self.apart).all(-1) if self.apart else within
 
     def require_fits(self, x: Tensor, y: Tensor) -> None:
         """Refuse examples of another shape than this threat's, and inputs outside its bounds."""

@@ -13,6 +13,9 @@ PROVEN_MARGIN = 1e-6
 ROUNDED_SLOPE = 1e-6
 #: O(f) and Θ(f) at one finite setting: the ratio to f is at most this (and at least its inverse).
 CONSTANT = 3.0
+#: a time that a paper reads off its own figure ("nearly at epoch 150"): the ratio to it is at most this, and
+#: at least its inverse.
+NEARLY = 1.5
 #: an exponent fitted over a finite sweep may miss its prediction by this much, because logarithms bend the
 #: line.
 BEND = 0.1

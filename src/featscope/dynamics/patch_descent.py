@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -39,18 +39,25 @@ def by_class(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return x.gather(-3, wide), y.gather(-1, order)
 
 
-def draw_batch(x: Tensor, y: Tensor, size: int, seeds: Sequence[int], t: int) -> tuple[Tensor, Tensor]:
-    """Draw ``size`` points without replacement, for each run by itself; a function of seeds and step alone,
-    so a resumed run draws the same."""
+def shuffled(x: Tensor, y: Tensor, seeds: Sequence[int], epoch: int) -> tuple[Tensor, Tensor]:
+    """All points in a new order, for each run by itself; a function of seeds and epoch alone, so a resumed
+    run draws the same."""
     draws = [
-        torch.randperm(y.shape[-1], generator=stream(seed, "batch", t))[:size].to(x.device) for seed in seeds
+        torch.randperm(y.shape[-1], generator=stream(seed, "epoch", epoch)).to(x.device) for seed in seeds
     ]
-    picked = torch.stack(draws) if y.dim() > 1 else draws[0]
-    wide = picked[..., None, None].expand(*picked.shape, *x.shape[-2:])
-    return x.gather(-3, wide), y.gather(-1, picked)
+    order = torch.stack(draws) if y.dim() > 1 else draws[0]
+    wide = order[..., None, None].expand(*order.shape, *x.shape[-2:])
+    return x.gather(-3, wide), y.gather(-1, order)
 
 
 def training_step(
+    spec: PatchNetSpec, x: Tensor, y: Tensor, eta: float, perturb: Perturb | None = None
+) -> Step[Weights]:
+    """The step w ← w − η ∇_w mean L_CE(F; X + Δ, y) over all points, where Δ = perturb(net, X, y) or 0."""
+    return training_epoch(spec, x, y, eta, perturb)
+
+
+def training_epoch(
     spec: PatchNetSpec,
     x: Tensor,
     y: Tensor,
@@ -60,8 +67,11 @@ def training_step(
     batch_size: int | None = None,
     seeds: Sequence[int] = (0,),
 ) -> Step[Weights]:
-    """The step w ← w − η ∇_w mean L_CE(F; X + Δ, y), where Δ = perturb(net, X, y) or 0, full batch unless
-    ``batch_size`` is given."""
+    """A pass over the data: a step on each batch of ``batch_size`` points, every point once, in an order
+    drawn anew; the last batch is what is left.
+
+    Without a size the batch is all points, so that a pass is one step of the descent of AT §2.4 and §2.5.
+    """
     x, y = by_class(x, y)
     require(
         batch_size is None or 1 <= batch_size <= y.shape[-1],
@@ -70,11 +80,19 @@ def training_step(
         "change it",
     )
 
+    def batches(epoch: int) -> Iterable[tuple[Tensor, Tensor]]:
+        if batch_size is None:
+            return [(x, y)]
+        points, labels = shuffled(x, y, seeds, epoch)
+        return zip(torch.split(points, batch_size, -3), torch.split(labels, batch_size, -1), strict=True)
+
     def step(state: Weights, t: int) -> Weights:
-        bx, by = (x, y) if batch_size is None else draw_batch(x, y, batch_size, seeds, t)
-        net = spec.net(state.w)
-        if perturb is not None:
-            bx = bx + perturb(net, bx, by)
-        return Weights(descend(net, bx, by, eta))
+        w = state.w
+        for points, labels in batches(t):
+            net = spec.net(w)
+            if perturb is not None:
+                points = points + perturb(net, points, labels)
+            w = descend(net, points, labels, eta)
+        return Weights(w)
 
     return step

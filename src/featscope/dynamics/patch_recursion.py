@@ -60,6 +60,13 @@ def latents(batch: PatchBatch, classes: int) -> Latents:
     return Latents(y, robust[:, first], amplitude[:, first], count, classes)
 
 
+def first_patches(batch: PatchBatch, data: Latents) -> Tensor:
+    """The number of a patch of each group of `latents`, (n, g)."""
+    if data.robust.shape == batch.robust.shape:  # nothing was merged, only put in order
+        return torch.argsort(batch.robust.to(torch.int64), dim=-1, descending=True, stable=True)
+    return (batch.robust[:, None, :] == data.robust[..., None]).to(torch.int64).argmax(-1)
+
+
 class Coefficients(NamedTuple):
     """U and V (…, k, m, k), E (…, k·m, k·m), the Gram matrix of the initial directions (…, k·m, k·m), and the
     time Σ η (…)."""

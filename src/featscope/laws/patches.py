@@ -23,7 +23,7 @@ from featscope.core.rules import CONSTANT, MUCH
 from featscope.core.settings import setting
 from featscope.core.streams import stream
 from featscope.laws.amplitudes import Amplitude, CountLaw
-from featscope.laws.separation import distances
+from featscope.laws.separation import patch_distances
 
 
 class PatchBatch(NamedTuple):
@@ -255,9 +255,11 @@ class PatchLaw(Value):
 
 
 def _separated(batch: PatchBatch, eps: float, norm: str) -> Condition:
-    """Points of different classes are more than 2ε apart on a sample."""
+    """Points of different classes are more than 2ε apart in some patch, on a sample."""
     opposite = batch.y[:, None] != batch.y[None, :]
-    nearest = float(distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else math.inf
+    nearest = (
+        float(patch_distances(batch.x, norm)[opposite.numpy()].min()) if bool(opposite.any()) else math.inf
+    )
     return asks_at_least(
         "2ε-separation", f"nearest points of different classes ({norm}) against 2ε", nearest, 2 * eps
     )

@@ -40,6 +40,11 @@ def distances(x: Tensor, norm: str) -> np.ndarray:
     return np.asarray(cdist(flat, flat, "minkowski", p=p))
 
 
+def patch_distances(x: Tensor, norm: str) -> np.ndarray:
+    """All pairwise distances of points (n, P, d) in the norm patch by patch: the largest over the patches."""
+    return np.asarray(np.max([distances(x[:, p], norm) for p in range(x.shape[1])], axis=0))
+
+
 def conflict(x: Tensor, y: Tensor, norm: str, eps: float) -> ConflictMatching:
     """Find the largest fractional matching of opposite-label pairs at distance ≤ 2ε; ``share`` is the share
     of such pairs."""

@@ -12,25 +12,35 @@ from featscope.experiments.run import Run
 NAN = float("nan")
 
 
-def gaps(arm: str, by_seed: Sequence[float]) -> Run:
-    """The largest |Δw| of each seed, reached in the middle of the run; the other arm says the opposite."""
-    other = "standard" if arm == "adversarial" else "adversarial"
+ARMS = ("standard", "adversarial", "patch", "coordinate", "features-only")
+GAPS = ("gap", "gap_diagonal", "gap_off", "gap_x", "outside")
+
+
+def gaps(arm: str, column: str, by_seed: Sequence[float]) -> Run:
+    """The largest difference of each seed, reached in the middle of the run; other arms and other columns say
+    the opposite."""
     far = 0.0 if max(by_seed) > 1e-9 else 1.0
-    steps = ((0, 0.0), (10, 1.0), (20, 0.5))
     rows = [
-        {"arm": arm, "step": step, "seed": seed, "gap": share * gap, "size": 1.0}
-        for step, share in steps
+        {
+            "arm": name,
+            "step": step,
+            "seed": seed,
+            "size": 1.0,
+            **dict.fromkeys(GAPS, far),
+            **({column: share * gap} if name == arm else {}),
+        }
+        for name in ARMS
+        for step, share in ((0, 0.0), (10, 1.0), (20, 0.5))
         for seed, gap in enumerate(by_seed)
     ]
-    wrong = [{**row, "arm": other, "gap": far} for row in rows]
-    return made("patch-recursion", {"dynamics": rows + wrong}, seeds=list(range(len(by_seed))))
+    return made("patch-recursion", {"dynamics": rows}, seeds=list(range(len(by_seed))))
 
 
-def equal(arm: str) -> Table:
+def equal(arm: str, column: str) -> Table:
     """Two routes agree within 1e-9 at every step of every seed."""
 
     def case(by_seed: Sequence[float], verdict: str, value: float | None = None) -> Case:
-        return Case({"run": gaps(arm, by_seed)}, verdict, value, 1e-9)
+        return Case({"run": gaps(arm, column, by_seed)}, verdict, value, 1e-9)
 
     return Table(
         holds=case((1e-15, 3e-15, 2e-15), "HOLDS", 3e-15),
@@ -42,18 +52,37 @@ def equal(arm: str) -> Table:
     )
 
 
-@judged("AT-L5.1", "recursion-against-descent")
-@judged("AT-LD.4", "recursion-against-descent")
-@judged("AT-LD.2", "recursion-against-descent")
-def standard_recursion() -> Table:
-    return equal("standard")
+@judged("AT-L5.1", "descent")
+def diagonal_recursion() -> Table:
+    return equal("standard", "gap_diagonal")
 
 
-@judged("AT-LD.16", "recursion-against-descent")
-@judged("AT-LD.17", "recursion-against-descent")
-@judged("AT-LD.18", "recursion-against-descent")
-def adversarial_recursion() -> Table:
-    return equal("adversarial")
+@judged("AT-LD.4", "descent")
+def off_diagonal_recursion() -> Table:
+    return equal("standard", "gap_off")
+
+
+@judged("AT-LD.2", "descent")
+def standard_decomposition() -> Table:
+    return equal("standard", "outside")
+
+
+CLIP_ARMS = {"lemma-clip": "adversarial", "patch-clip": "patch", "coordinate-clip": "coordinate"}
+
+
+@judged("AT-LD.16", *CLIP_ARMS)
+def adversarial_decomposition(name: str) -> Table:
+    return equal(CLIP_ARMS[name], "outside")
+
+
+@judged("AT-LD.17", *CLIP_ARMS)
+def adversarial_examples(name: str) -> Table:
+    return equal(CLIP_ARMS[name], "gap_x")
+
+
+@judged("AT-LD.18", *CLIP_ARMS)
+def adversarial_recursion(name: str) -> Table:
+    return equal(CLIP_ARMS[name], "gap")
 
 
 #: values of two pairs at steps 0, 10, 20: neither moves; the small one doubles in the middle and comes back
@@ -129,13 +158,18 @@ def stays(experiment: str, arm: str) -> Table:
 Steps = Sequence[tuple[float, float]]
 
 
-def approximations(seeds: Sequence[Steps], later: Steps = (), kinds: str = "AB") -> Run:
+def approximations(
+    arm: str, seeds: Sequence[Steps], later: Steps = (), kinds: str = "AB", other: Steps = ((1.0, 1.0),)
+) -> Run:
     """Lemma 5.2's step and the exact one, by seed, at the steps of the polynomial stage, and ``later`` ones
-    after it."""
+    after it; the other arm has ``other``."""
     rows = []
+    if other:
+        rest = approximations("adversarial" if arm == "features-only" else "features-only", [other], other=())
+        rows = rest.rows.drop("part").to_dicts()
     for seed, steps in enumerate(seeds):
         for step, (guess, exact) in enumerate([*steps, *later]):
-            row: dict[str, Any] = {"arm": "adversarial", "step": step, "seed": seed, "gap": 0.0}
+            row: dict[str, Any] = {"arm": arm, "step": step, "seed": seed, "gap": 0.0}
             row["polynomial"] = 1.0 if step < len(steps) else 0.0
             for kind in "AB":
                 known = (guess, exact) if kind in kinds else (1.0, 1.0)
@@ -145,8 +179,8 @@ def approximations(seeds: Sequence[Steps], later: Steps = (), kinds: str = "AB")
     return made("patch-recursion", {"dynamics": [*rows, standard]}, seeds=list(range(len(seeds))))
 
 
-@judged("AT-L5.2", "within-a-constant")
-def approximation() -> Table:
+@judged("AT-L5.2", "as-printed", "features-only")
+def approximation(name: str) -> Table:
     """At 95 % of the steps the formula is within a factor three of the exact step."""
 
     def case(
@@ -156,7 +190,9 @@ def approximation() -> Table:
         bound: float | None = 0.95,
         **more: Any,
     ) -> Case:
-        return Case({"run": approximations(seeds, **more)}, verdict, value, bound)
+        arm = "adversarial" if name == "as-printed" else name
+        wrong = [bad] * 40 if verdict == "HOLDS" else [good] * 40
+        return Case({"run": approximations(arm, seeds, other=wrong, **more)}, verdict, value, bound)
 
     good, bad = (0.1, 0.11), (0.1, -0.1)
     ten = [good] * 10
@@ -180,6 +216,7 @@ def approximation() -> Table:
             case([[bad] * 4], "FAILS", 0.5, kinds="B"),
             case([ten], "HOLDS", 1.0, later=[bad] * 10),
             case([[bad] * 4], "FAILS", 0.0, later=ten),
-            Case({"run": approximations([[]], later=ten)}, "VACUOUS"),
+            case([[]], "VACUOUS", bound=None, later=ten),
+            case([[(1e-15, 9e-15)]], "VACUOUS", bound=None),
         ),
     )

@@ -111,7 +111,7 @@ def test_the_approximation_can_hold_and_does_not_lose_steps_that_stand_still() -
         return made("patch-recursion", {"dynamics": [{**row, "step": s} for s in range(5)]})
 
     for exact, verdict in ((0.08, "HOLDS"), (-0.08, "FAILS"), (0.0, "FAILS")):
-        assert verdict_of("AT-L5.2", "within-a-constant", run_(0.1, exact)) == verdict
+        assert verdict_of("AT-L5.2", "as-printed", run_(0.1, exact)) == verdict
 
 
 def scaling_run(late: float, time_share: float, loser: float) -> Run:
@@ -177,8 +177,8 @@ def test_noise_readings_can_hold_and_fail(scale: float, verdict: str) -> None:
 
 def test_span_and_certificate_readings() -> None:
     for share, verdict in ((1e-13, "HOLDS"), (0.2, "FAILS")):
-        rows = [{"d": 1000, "seed": 0, "coordinates": 10, "outside_span": share}]
-        assert verdict_of("AT-LE.2", "large-d", made("patch-noise", {"spans": rows})) == verdict
+        rows = [{"training": "standard", "seed": 0, "vectors": 10, "room": 20, "outside_span": share}]
+        assert verdict_of("AT-LE.2", "more-dimensions", made("patch-noise", {"spans": rows})) == verdict
     points = {
         "matching/x": torch.zeros(2, 1, 2, dtype=torch.float64),
         "matching/y": torch.tensor([0, 0]),
@@ -207,7 +207,7 @@ def test_a_diverged_run_is_no_network_and_breaks_nothing(tmp_path: Path) -> None
         "arms": ["adversarial"],
         "net.sigma_0": 1.0,
         "every": 1,
-        "adversarial.steps": 6,
+        "adversarial.epochs": 6,
     }
     done = run(request(plan, "quick", {**small, **wild}), Store(tmp_path))
     assert done.summary["adversarial"]["diverged"]

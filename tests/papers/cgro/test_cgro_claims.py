@@ -32,7 +32,7 @@ from featscope.experiments.run import Run
 from featscope.experiments.runner import run
 from featscope.experiments.spec import request
 from featscope.papers.cgro import claims_built as cgro_built
-from featscope.papers.cgro import claims_stages
+from featscope.papers.cgro import claims_lower, claims_stages
 from featscope.papers.cgro import claims_training as cgro
 from featscope.papers.cgro.signal_lemmas import decay_share, doublings, growth_time, summed_time
 from featscope.papers.cgro.signal_stages import SignalStages, plateau

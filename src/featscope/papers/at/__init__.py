@@ -22,6 +22,7 @@ from featscope.papers.at import (
     image_feature_attacks,
     image_features,
     image_inversion,
+    patch_batches,
     patch_depth,
     patch_fig3,
     patch_inner,
@@ -36,6 +37,7 @@ TITLE = "Adversarial Training Can Provably Improve Robustness"
 SOURCE = "Li and Li, arXiv 2410.08503"
 EXPERIMENTS = (
     *patch_fig3.EXPERIMENTS,
+    *patch_batches.EXPERIMENTS,
     *patch_minima.EXPERIMENTS,
     *patch_scaling.EXPERIMENTS,
     *patch_recursion.EXPERIMENTS,

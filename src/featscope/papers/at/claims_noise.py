@@ -13,24 +13,27 @@ from featscope.claims.judging import (
     at_least,
     at_most,
     exactly,
+    explained,
     exponent_at_most,
     largest,
     numbers,
-    scoped,
     smallest,
     soft,
+    vacuous,
 )
+from featscope.core.columns import Column
 from featscope.core.rules import CONSTANT, SAME
 from featscope.core.stats import Interval
 from featscope.experiments.run import Run
 from featscope.papers.at.fig3_columns import DYNAMICS, Dynamics
 from featscope.papers.at.final_values import final_values
 from featscope.papers.at.patch_fig3 import PatchFig3
-from featscope.papers.at.patch_noise import NOISY_DESCENT, SPANS, NoisyDescent, PatchNoise, Spans
+from featscope.papers.at.patch_noise import GROWING, SPANS, GrowingSample, Spans
 from featscope.papers.at.runs import (
     ATTACKED_GROWTH,
     COORDINATE,
-    FIG3,
+    FULL_BATCH,
+    LONG_STEPS,
     NOISE,
     NOISE_SIZE,
     NOISY_GROWTH,
@@ -65,27 +68,17 @@ def _seeds(run: Run, arm: str, column: str) -> list[pl.DataFrame]:
     return [group for _, group in rows.group_by(Dynamics.seed, maintain_order=True)]
 
 
-def _decomposition(runs: Runs) -> Finding:
-    """VACUOUS where the noise vectors span everything: then every weight has this form."""
-    spec = PatchFig3.of(runs["run"])
-    vectors, room = float(spec.train_size * spec.law.patches), float(spec.law.d - 2 * spec.law.k)
-    if vectors >= room:
-        note = (
-            "the N·P noise vectors span everything orthogonal to the features, "
-            "so every weight vector has this form"
-        )
-        return Finding(Verdict.VACUOUS, vectors, room, {"note": note})
-    note = "fewer noise vectors than dimensions: the reading large-d measures it"
-    return Finding(Verdict.INCONCLUSIVE, None, None, {"note": note})
+def _in_span(training: str, column: Column) -> Judge:
+    """The largest share of w(T) − w(0) outside the span of a lemma; empty where the span is everything."""
 
+    def judge(runs: Runs) -> Finding:
+        rows = runs["run"].part(SPANS, training=training)
+        found = exactly(largest(rows[column].to_list()), SAME, by_seed=plain(numbers(rows[column])))
+        vectors, room = largest(rows[Spans.vectors].to_list()), smallest(rows[Spans.room].to_list())
+        why = f"{vectors:g} features and noise vectors span R^{room:g}; opens at d > {vectors:g}"
+        return vacuous(why, found) if vectors >= room else explained(found, vectors=vectors, d=room)
 
-def _in_span(runs: Runs) -> Finding:
-    """The largest share of w(T) − w(0) outside the span of features and noise, over dimensions far larger
-    than that span."""
-    rows = runs["run"].part(SPANS)
-    groups = rows.group_by(Spans.d, maintain_order=True)
-    shares = {f"d={d}": largest(group[Spans.outside_span].to_list()) for (d,), group in groups}
-    return exactly(largest(shares.values()), SAME, by_dimension=shares)
+    return judge
 
 
 def _noise_small(arm: str) -> Judge:
@@ -102,25 +95,21 @@ def _noise_small(arm: str) -> Judge:
 
 
 def _noise_in_d(runs: Runs) -> Finding:
-    """The largest noise correlation over training as a power of d, at a fixed number of points."""
-    run = runs["run"]
+    """The largest noise correlation over training as a power of d, where the sample grows with d."""
     by_d: dict[float, list[float]] = {}
-    rows = run.part(NOISY_DESCENT).sort(NoisyDescent.d)
-    for (d, _), group in rows.group_by(NoisyDescent.d, NoisyDescent.seed, maintain_order=True):
-        by_d.setdefault(float(str(d)), []).append(largest(numbers(group[NoisyDescent.noise_max])))
+    rows = runs["run"].part(GROWING).sort(GrowingSample.d)
+    for (d, _), group in rows.group_by(GrowingSample.d, GrowingSample.seed, maintain_order=True):
+        by_d.setdefault(float(str(d)), []).append(largest(numbers(group[GrowingSample.noise_max])))
     medians = [float(np.median(values)) for values in by_d.values()]
-    finding = exponent_at_most(list(by_d), medians, -0.5, median=plain(medians))
-    n = PatchNoise.of(run).train_size
-    why = f"N = poly(d): N is {n} at every d, and a point's own noise is learned in proportion to 1/N"
-    return scoped([why], finding)
+    return exponent_at_most(list(by_d), medians, -0.5, median=plain(medians))
 
 
 def _noise_update(runs: Runs) -> Finding:
     """The largest remainder of a step per unit of η, by seed, against log d/√d."""
     run, name = runs["run"], Dynamics.noise_update_rest
     worst = [float(numbers(rows[name]).max()) for rows in _seeds(run, "standard", name)]
-    measured = "largest remainder per unit of η over the recorded steps"
-    return at_most(_spread(worst), _small_noise(run), rule=TILDE, measured=measured)
+    bound = PatchFig3.of(run).law.d ** -0.5
+    return at_most(_spread(worst), bound, times_the_bound=largest(worst) / bound)
 
 
 def _since(rows: pl.DataFrame, log_d: float) -> pl.DataFrame:
@@ -162,7 +151,9 @@ def _total_residual(runs: Runs) -> Finding:
     """η Σ_{t ≥ T0} mean (1 − logit_y), T0 the first recorded step with max F_y ≥ log d (trapezoid over
     recorded steps)."""
     run = runs["run"]
-    eta = PatchFig3.of(run).standard.learning_rate
+    spec = PatchFig3.of(run)
+    # Rows count epochs, the lemma counts steps.
+    eta = spec.standard.learning_rate * spec.standard.steps_an_epoch(spec.train_size)
     totals = []
     for rows in _seeds(run, "standard", Dynamics.residual):
         reached = _since(rows, _log_d(run))
@@ -193,7 +184,7 @@ def _winner(runs: Runs) -> Finding:
     )
 
 
-SETTING = ("Figure 3's law and training",)
+SETTING = ("Figure 3's law, gradient descent on all points (§2.4)",)
 
 
 def _claim(
@@ -207,9 +198,11 @@ CLAIMS = (
         "LE.2",
         "Lemma E.2",
         "Under standard training weights are w(0) plus features plus training noise.",
-        Reading("figure-3", "whether the statement excludes anything", {"run": FIG3}, _decomposition),
         Reading(
-            "large-d", "what lies outside the span, d up to 10⁹ by compact copies", {"run": NOISE}, _in_span
+            "more-dimensions",
+            "what lies outside the span; d > NP + km + 2k",
+            {"run": NOISE},
+            _in_span("standard", Spans.outside_span),
         ),
         assumes=(),
     ),
@@ -220,12 +213,12 @@ CLAIMS = (
         Reading(
             "figure-3",
             "largest over neurons, patches and recorded steps",
-            {"run": FIG3},
+            {"run": FULL_BATCH},
             _noise_small("standard"),
         ),
         Reading(
-            "fixed-N-in-d",
-            "exponent in d up to 10⁹ with N fixed, by compact copies in law",
+            "N-grows-with-d",
+            "exponent in d of the largest over training, with N = d points",
             {"run": NOISE},
             _noise_in_d,
         ),
@@ -233,8 +226,13 @@ CLAIMS = (
     _claim(
         "LE.4",
         "Lemma E.4",
-        "A step changes ⟨w, ξ_p⟩ by the patch's own term up to η·Õ(1/√d).",
-        Reading("figure-3", "largest remainder per unit of η", {"run": FIG3}, _noise_update),
+        "A step changes ⟨w, ξ_p⟩ by the patch's own term up to η/√d.",
+        Reading(
+            "figure-3",
+            "largest remainder per unit of η over the recorded steps, against 1/√d; η = 0.1, full batch",
+            {"run": FULL_BATCH},
+            _noise_update,
+        ),
         assumes=(ROOM, NOISE_SIZE),
     ),
     _claim(
@@ -244,7 +242,7 @@ CLAIMS = (
         Reading(
             "figure-3",
             "smallest ratio min ÷ max within a class, while A, C and D are at most log d/√d",
-            {"run": FIG3},
+            {"run": FULL_BATCH},
             _balanced,
         ),
         assumes=(ROOM, NOISE_SIZE),
@@ -253,20 +251,36 @@ CLAIMS = (
         "LE.6",
         "Lemma E.6",
         "The summed mean of 1 − logit_y from T0 on is Õ(1/η).",
-        Reading("figure-3", "η times the sum", {"run": FIG3}, _total_residual),
+        Reading("figure-3", "η times the sum", {"run": FULL_BATCH}, _total_residual),
     ),
     _claim(
         "LE.7",
         "Lemma E.7",
         "At the end of standard training B = Θ(log d), and A, C and D are O(polylog(d)/√d).",
-        Reading("losers", "A, C and D against log d/√d", {"run": FIG3}, _losers),
-        Reading("winner", "B against log d", {"run": FIG3}, _winner),
+        Reading("losers", "A, C and D against log d/√d", {"run": FULL_BATCH}, _losers),
+        Reading("winner", "B against log d", {"run": FULL_BATCH}, _winner),
     ),
     _claim(
         "LE.9",
         "Lemma E.9",
         "Under adversarial training weights are w(0) plus features plus training noise.",
-        Reading("figure-3", "whether the statement excludes anything", {"run": FIG3}, _decomposition),
+        *(
+            Reading(
+                f"{clip}-clip{label}",
+                f"{text}; d > NP + km + 2k, full batch, {clip} clip",
+                {"run": NOISE},
+                _in_span(clip, column),
+            )
+            for clip in ("patch", "coordinate")
+            for label, text, column in (
+                ("", "what lies outside the span as printed", Spans.outside_span),
+                (
+                    " (initial weights)",
+                    "what lies outside the span with the initial weights that Lemma D.16 has",
+                    Spans.outside_initial,
+                ),
+            )
+        ),
         assumes=(),
     ),
     _claim(
@@ -275,13 +289,13 @@ CLAIMS = (
         "Under adversarial training ⟨w, ξ_p⟩ stays Õ(1/√d) on all training patches.",
         Reading(
             "patch-clip",
-            "largest over neurons, patches and recorded steps",
-            {"run": FIG3},
+            "largest over neurons, patches and recorded steps; η = 1, full batch, patch clip",
+            {"run": LONG_STEPS},
             _noise_small("adversarial"),
         ),
         Reading(
             "coordinate-clip",
-            "the same with the coordinate clip",
+            "the same; η = 0.1, batches of 5, coordinate clip",
             {"run": COORDINATE},
             _noise_small("adversarial"),
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from featscope.claims.comparison import Comparison
@@ -9,6 +10,7 @@ from featscope.experiments.run import Run
 from featscope.papers.at import printed
 from featscope.papers.at.image_feature_attacks import ImageFeatureAttacks
 from featscope.papers.at.image_features import METHODS, ImageFeatures
+from featscope.papers.at.patch_batches import median_switch
 from featscope.papers.at.patch_fig3 import PatchFig3
 
 #: Table 1's cells as the paper heads them
@@ -21,19 +23,23 @@ TABLE_1_HEADS = {
 
 
 def figure_3(run: Run) -> list[Comparison]:
-    """The settings that §6.1 prints for Figure 3: the paper prints no number of its outcome."""
+    """What §6.1 prints for Figure 3: its settings, and the epoch at which the phase changes."""
     spec = PatchFig3.of(run)
     arms = {"standard training": spec.standard, "adversarial training": spec.adversarial}
     found = [Comparison("§6.1", "radius ε", printed.FIGURE_3_EPS, spec.eps, "a setting")]
     for arm, training in arms.items():
-        rate, steps = printed.FIGURE_3_LEARNING_RATE, printed.FIGURE_3_STEPS
+        rate, epochs = printed.FIGURE_3_LEARNING_RATE, printed.FIGURE_3_EPOCHS
         found += [
             Comparison("§6.1", f"learning rate η, {arm}", rate, training.learning_rate, "a setting"),
-            Comparison("§6.1", f"steps T, {arm}", steps, training.steps, "a setting"),
+            Comparison("§6.1", f"epochs T, {arm}", epochs, training.epochs, "a setting"),
         ]
     attack = printed.FIGURE_3_ATTACK_STEP_SIZE
+    by_seed = run.summary.get("adversarial", {}).get("phase_switch_by_seed", [])
+    switch = median_switch([epoch for classes in by_seed for epoch in classes]) if by_seed else math.inf
+    ours = switch if math.isfinite(switch) else None
     return [
         *found,
+        Comparison("§6.1", "epoch of the switch of phase", printed.FIGURE_3_SWITCH_EPOCH, ours),
         Comparison("§6.1", "step η̃ of the training attack", attack, spec.adversarial.step_size, "a setting"),
     ]
 

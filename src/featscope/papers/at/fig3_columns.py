@@ -9,8 +9,9 @@ DYNAMICS, RADII, MATCHING = "dynamics", "radii", "matching"
 
 
 class Dynamics(Correlated):
-    """One row for each arm, seed and recorded step; costly columns every `evaluation.every` steps."""
+    """One row for each arm, seed and recorded epoch; costly columns every `evaluation.every` epochs."""
 
+    step = column("epochs done, each a pass over the training points")
     loss = column("mean cross-entropy of the training points")
     residual = column("mean 1 − logit_y of the training points")
     clean_train = column("accuracy on the training points")

@@ -10,7 +10,7 @@ import polars as pl
 
 from featscope.core.rules import SAME, STILL, USUAL
 from featscope.experiments.run import Run
-from featscope.papers.at.patch_columns import ARMS, Trajectory
+from featscope.papers.at.patch_columns import Trajectory
 from featscope.papers.at.patch_minima import ALONG_GAMMA, ALONG_NOISE, Minima
 from featscope.papers.at.patch_noise import NOISY_DESCENT, NoisyDescent
 from featscope.papers.at.patch_recursion import APPROXIMATIONS, BOTH_ROUTES, BothRoutes
@@ -30,8 +30,13 @@ from featscope.plots.picture import Picture
 from featscope.plots.series import Band, Curve, OverSeeds, Rule, Values, by_seed
 from featscope.plots.sheet import side_by_side
 
-#: which look stands for which training, where both are compared
-ARM_LOOKS = {"standard": NON_ROBUST, "adversarial": ROBUST}
+#: name and look of the descents that the recursions are held against
+RECURSION_LOOKS = {
+    "standard": ("standard", NON_ROBUST),
+    "adversarial": ("adversarial, Lemma D.17's clip", ROBUST),
+    "patch": ("adversarial, patch clip", ATTACKED),
+    "coordinate": ("adversarial, coordinate clip", ATTACKED.variant(1)),
+}
 
 
 def minima(run: Run) -> Picture:
@@ -139,10 +144,8 @@ def _guides(d: Values, c0: float | None) -> list[Curve]:
 def recursion(run: Run) -> Picture:
     """Distance between descent and recursion, and Lemma 5.2's step over the exact one."""
     gaps = [
-        OverSeeds(
-            arm, ARM_LOOKS[arm], *by_seed(run.part(BOTH_ROUTES, arm=arm), BothRoutes.gap, BothRoutes.step)
-        )
-        for arm in ARMS
+        OverSeeds(name, look, *by_seed(run.part(BOTH_ROUTES, arm=arm), BothRoutes.gap, BothRoutes.step))
+        for arm, (name, look) in RECURSION_LOOKS.items()
     ]
     step = Axis("step of descent")
     left = Panel(
@@ -152,30 +155,35 @@ def recursion(run: Run) -> Picture:
         gaps,
         [Rule(SAME, "counted as the same", "y")],
     )
-    rows = run.part(BOTH_ROUTES, arm="adversarial")
-    ratios = [
-        OverSeeds(f"{kind}: Lemma 5.2 ÷ exact", look, *_ratio(rows, *columns))
-        for (kind, columns), look in zip(APPROXIMATIONS.items(), (ROBUST, NON_ROBUST), strict=True)
-    ]
     ratio = Axis("ratio of the two steps", "symlog")
-    right = Panel("the approximation of Lemma 5.2", step, ratio, ratios, [Rule(1, "exact", "y")])
+    right = [
+        Panel(f"Lemma 5.2, {told}", step, ratio, _ratios(run, arm), [Rule(1, "exact", "y")])
+        for arm, told in (("adversarial", "clip as printed"), ("features-only", "clip on features only"))
+    ]
     return Picture(
         title="The lemmas' recursions beside gradient descent",
         caption=(
             "Left: the coefficients' recursion, put together to weights, against descent on the weights "
-            "themselves. Right: the "
-            "step of A (robust) and of B (non-robust) that Lemma 5.2 approximates, over the exact step, "
-            "median over classes; there are gaps where "
-            "the exact step vanishes. Thin lines are seeds, thick ones their median."
+            "themselves, with the clip of the lemma and with those of the algorithm. Right: the step of A "
+            "(robust) and of B (non-robust) that Lemma 5.2 approximates, over the exact step, median over "
+            "classes; there are gaps where the exact step vanishes. Thin lines are seeds, thick ones their "
+            "median."
         ),
         alt=(
-            "Two line charts over steps: the largest difference of weights on a logarithmic axis for both "
-            "trainings, and the "
-            "ratio of Lemma 5.2's step to the exact one for A and B."
+            "Three line charts over steps: the largest difference of weights on a logarithmic axis for four "
+            "descents, and the ratio of Lemma 5.2's step to the exact one for A and B under two clips."
         ),
-        spec=side_by_side([left, right]),
-        claims=("AT-L5.1", "AT-L5.2"),
+        spec=side_by_side([left, *right]),
+        claims=("AT-L5.1", "AT-L5.2", "AT-LD.4", "AT-LD.18"),
     )
+
+
+def _ratios(run: Run, arm: str) -> list[OverSeeds]:
+    rows = run.part(BOTH_ROUTES, arm=arm)
+    return [
+        OverSeeds(f"{kind}: Lemma 5.2 ÷ exact", look, *_ratio(rows, *columns))
+        for (kind, columns), look in zip(APPROXIMATIONS.items(), (ROBUST, NON_ROBUST), strict=True)
+    ]
 
 
 def _ratio(rows: pl.DataFrame, guess: str, exact: str) -> tuple[Values, Values]:

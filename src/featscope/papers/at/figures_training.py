@@ -10,8 +10,10 @@ import polars as pl
 from featscope.core.columns import Column
 from featscope.core.stored import labelled
 from featscope.experiments.run import Run
+from featscope.papers.at import printed
 from featscope.papers.at.fig3_columns import DYNAMICS, RADII, ROBUST_OVER, Dynamics, Radii
 from featscope.papers.at.fig3_summary import mean_switch, phase_switch
+from featscope.papers.at.patch_batches import SWITCHES, PatchBatches, Switches
 from featscope.papers.at.patch_fig3 import PatchFig3
 from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.palette import (
@@ -200,6 +202,36 @@ def _largest(rows: pl.DataFrame, column: Column) -> pl.Expr:
     return pl.col(column).list.max() if isinstance(rows.schema[column], pl.List) else pl.col(column)
 
 
+def batches(run: Run) -> Picture:
+    """The epoch of the switch against the size of a batch."""
+    rows = run.part(SWITCHES)
+    none = rows.filter(pl.col(Switches.switch).is_null())[Switches.batch_size].unique().sort().to_list()
+    # A seed and a class are one line: each has its own start.
+    each = pl.col(Switches.seed) * PatchBatches.of(run).law.k + pl.col(Switches.label)
+    line = rows.with_columns(each.alias(Dynamics.seed), pl.col(Switches.switch).cast(pl.Float64))
+    switch = OverSeeds("switch of phase", ROBUST, *by_seed(line, Switches.switch, Switches.batch_size))
+    epochs = PatchBatches.of(run).training.epochs
+    missing = "" if not none else f" (none in {epochs} epochs at {', '.join(map(str, none))})"
+    printed_epoch = Rule(printed.FIGURE_3_SWITCH_EPOCH, "printed: 150", "y")
+    size, epoch = Axis("points of a batch", "log"), Axis("epoch of the switch", "log")
+    panel = Panel(
+        f"adversarial training{missing}", size, epoch, [switch], [printed_epoch], width=360, height=260
+    )
+    return Picture(
+        title="When adversarial training changes its phase, by the size of a batch",
+        caption=(
+            "The epoch from which on the robust feature is ahead for good, where an epoch is a pass over the "
+            "data in batches of the given size and all else is as printed. The paper prints no size, and "
+            "names the epoch of the dotted line. Thin lines are seeds and classes, the thick one is their "
+            "median."
+        ),
+        alt="Line chart, both axes logarithmic: epoch of the switch of phase against the points of a batch.",
+        spec=side_by_side([panel]),
+        claims=("AT-F3",),
+    )
+
+
 FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
     "patch-fig3": {"figure-3": figure_3, "inside": inside, "radii": radii},
+    "patch-batches": {"batches": batches},
 }

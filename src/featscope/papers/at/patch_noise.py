@@ -1,8 +1,10 @@
-"""`patch-noise`: standard training on noisy patches for d up to 10⁹, by compact copies in law (AT Lemma E.3).
+"""`patch-noise`: training on noisy patches (AT appendix E), with B.3's scaling σ_0 = σ_n = 1/√d.
 
-B.3's scaling σ_0 = σ_n = 1/√d with a fixed number of points. Full gradient descent on the noisy sample, not a
-recursion: the copy has as many coordinates as there are
-noise vectors, initial weights and features.
+Three looks, all by full gradient descent on a noisy sample. Standard training with a fixed number of points
+for d up to 10⁹, by compact copies in law, which have as many coordinates as there are noise vectors, initial
+weights and features. Standard training with N = d points, as the lemmas have N = poly(d). And standard and
+adversarial training of few points where d exceeds NP + km + 2k, so that the decompositions of Lemmas E.2 and
+E.9 leave something out.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ import torch
 from pydantic import field_validator
 from torch import Tensor
 
+from featscope.attacks.patch_training_attack import PatchTrainingAttack
 from featscope.core.columns import Columns, column
 from featscope.core.settings import Sizes, setting
-from featscope.core.store import Folder, Json, Rows
+from featscope.core.store import Folder, Json, Part, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Weights, training_step
@@ -28,10 +31,11 @@ from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patch_copy import compact_patches
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.nets.patch_cnn import PatchNetSpec
+from featscope.papers.at import printed
 from featscope.papers.at.patch_columns import Trajectory
 from featscope.papers.at.sweeps import enough_dimensions
 
-NOISY_DESCENT, SPANS = "dynamics", "spans"
+NOISY_DESCENT, GROWING, SPANS = "dynamics", "growing", "spans"
 
 
 class NoisyDescent(Trajectory):
@@ -43,20 +47,40 @@ class NoisyDescent(Trajectory):
     noise_max = column("largest |⟨w, ξ_p⟩| over neurons and training patches")
 
 
-class Spans(Columns):
-    """One row for each dimension and seed, of the final network."""
+class GrowingSample(NoisyDescent):
+    """The same with N = d points."""
 
-    d = column("the dimension of a patch")
+    N = column("points of the sample")
+
+
+Wide = Literal["standard", "patch", "coordinate"]
+WIDE: tuple[Wide, ...] = ("standard", "patch", "coordinate")
+
+
+class Spans(Columns):
+    """One row for each training and seed, of the final network."""
+
+    training = column("standard, or the clip of adversarial training")
     seed = column("the seed of data and initial weights")
-    coordinates = column("coordinates of the compact copy")
+    vectors = column("features and noise vectors, 2k + NP")
+    room = column("the dimension d of a patch")
     outside_span = column("largest share of w(T) − w(0) outside the span of features and training noise")
+    outside_initial = column("the same where the span also has the initial weights")
+    moved = column("largest |w(T) − w(0)|")
 
 
 class PatchNoise(Spec):
     """Figure 3's patches with N points, for several d."""
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "quick": {"seeds": [0], "train_size": 6, "dimensions": [1000, 10000, 100000], "net.width": 5},
+        "quick": {
+            "seeds": [0],
+            "train_size": 6,
+            "dimensions": [1000, 10000, 100000],
+            "growing": [20, 40, 60],
+            "net.width": 5,
+            "wide_steps": 200,
+        },
         "paper": {"seeds": [0, 1, 2, 3, 4], "train_size": 50},
     }
 
@@ -66,6 +90,10 @@ class PatchNoise(Spec):
     dimensions: Sizes = setting(
         tuple(10**i for i in range(3, 10)), "dimensions that are swept, ascending", letter="d"
     )
+    growing: Sizes = setting((40, 80, 160, 320, 640), "dimensions at which there are N = d points")
+    eps: float = setting(printed.FIGURE_3_EPS, "radius of the training attack", letter="ε", gt=0)
+    wide_points: int = setting(10, "points where d exceeds NP + km + 2k", ge=2)
+    wide_steps: int = setting(1000, "steps of descent there", ge=1)
     learning_rate: float = setting(1.0, "step size of gradient descent", letter="η", gt=0)
     fitted: float = setting(0.02, "training ends when the mean of 1 − logit_y is below", gt=0, lt=1)
     steps: int = setting(40000, "most steps of gradient descent", letter="T", ge=1)
@@ -76,7 +104,12 @@ class PatchNoise(Spec):
         """d and what follows from it is swept, not set."""
         refuse_unused(self, "d is swept: set dimensions", "law.d", "law.sigma_n", "net.sigma_0")
 
-    _enough = field_validator("dimensions")(enough_dimensions)
+    _enough = field_validator("dimensions", "growing")(enough_dimensions)
+
+    @property
+    def wide_dimension(self) -> int:
+        """Twice what features, noise vectors and initial weights can span."""
+        return 2 * (self.wide_points * self.law.patches + self.law.k * (self.net.width + 2))
 
 
 def law_at(spec: PatchNoise, d: int) -> PatchLaw:
@@ -85,61 +118,93 @@ def law_at(spec: PatchNoise, d: int) -> PatchLaw:
 
 
 def run_dimension(spec: PatchNoise, folder: Folder, d: int) -> Json:
-    """Train until fitted at one d; all seeds at once."""
+    """Train until fitted at one d with a fixed number of points, by compact copies; all seeds at once."""
     law = law_at(spec, d)
     shape = (law.k, spec.net.width)
     copies = [
         compact_patches(law, spec.train_size, law.k * spec.net.width, stream(seed, "data", d))
         for seed in spec.seeds
     ]
-    copy, data = copies[0][0], stack([batch for _, batch, _ in copies])
+    data = stack([batch for _, batch, _ in copies])
     w0 = d**-0.5 * torch.stack([vectors.view(*shape, -1) for *_, vectors in copies])
+    return train(spec, copies[0][0], data, w0, folder.part(NOISY_DESCENT, d=d), {})
+
+
+def run_growing(spec: PatchNoise, folder: Folder, d: int) -> Json:
+    """Train until fitted at one d with N = d points, in R^d itself."""
+    law, net = law_at(spec, d), spec.net.replace(sigma_0=d**-0.5)
+    data = stack([law.sample(d, stream(seed, "data", "growing", d)) for seed in spec.seeds])
+    w0 = torch.stack([net.init(law.k, d, stream(seed, "init", "growing", d)) for seed in spec.seeds])
+    return train(spec, law, data, w0, folder.part(GROWING, d=d), {GrowingSample.N: float(d)})
+
+
+def train(
+    spec: PatchNoise, law: PatchLaw, data: PatchBatch, w0: Tensor, part: Part, also: Mapping[str, float]
+) -> Json:
+    """Standard training until fitted, all seeds at once."""
 
     def look(state: Weights, t: int) -> Mapping[str, Tensor | float]:
         net = spec.net.net(state.w)
-        u, v = seen.feature_correlations(state.w, copy)
+        u, v = seen.feature_correlations(state.w, law)
         fit = seen.fit(net, data.x, data.y)
         return {
             NoisyDescent.residual: fit.residual,
             NoisyDescent.clean_train: fit.accuracy,
             NoisyDescent.u: seen.own_correlations(u).amax(-1),
             NoisyDescent.v: seen.own_correlations(v).amax(-1),
-            NoisyDescent.noise_max: seen.noise_correlation_max(net, copy, data),
+            NoisyDescent.noise_max: seen.noise_correlation_max(net, law, data),
+            **also,
         }
 
     def done(state: Weights, t: int) -> bool:
         return bool((seen.fit(spec.net.net(state.w), data.x, data.y).residual < spec.fitted).all())
 
-    step = training_step(spec.net, data.x, data.y, spec.learning_rate)
-    part, runs = folder.part(NOISY_DESCENT, d=d), by_seed(spec.seeds)
+    step, runs = training_step(spec.net, data.x, data.y, spec.learning_rate), by_seed(spec.seeds)
     record = trajectory(step, Weights(w0), spec.steps, look, spec.every, runs=runs, keep=part, stop=done)
     alive = [seed for seed in spec.seeds if str(seed) not in record.diverged]
     if not alive:
-        record.healthy(f"d={d}", "lower learning_rate")
-    kept = [spec.seeds.index(seed) for seed in alive]
-    moved, data = (record.state.w - w0)[kept], PatchBatch(*(tensor[kept] for tensor in data))
-    shares = outside_span(copy, data, moved)
-    size = int(w0.shape[-1])
-    rows: Rows = [{Spans.seed: seed, Spans.coordinates: size} for seed in alive]
-    for row, share in zip(rows, shares, strict=True):
-        row[Spans.outside_span] = share
-    folder.add(SPANS, rows, d=d)
-    return summarise(record, alive) | {"outside_span": max(shares), "coordinates": size}
+        record.healthy("noisy patches", "lower learning_rate")
+    return summarise(record, alive)
 
 
-def outside_span(law: PatchLaw, data: PatchBatch, moved: Tensor) -> list[float]:
-    """Lemma E.2: for each run the largest share of w(T) − w(0) outside the span of features and training
-    noise."""
-    shares = []
-    for index in range(len(moved)):
-        noise = (
-            data.x[index] - law.signal(data.y[index], data.robust[index], data.amplitude[index])
-        ).flatten(0, 1)
-        basis = torch.linalg.qr(torch.cat([*law.features(), noise]).mT).Q
-        rows = moved[index].flatten(0, 1)
-        rest = rows - (rows @ basis) @ basis.mT
-        shares.append(float((rest.norm(dim=-1) / rows.norm(dim=-1).clamp(min=1e-300)).max()))
-    return shares
+def outside(rows: Tensor, span: Tensor) -> float:
+    """The largest share of a row outside the span of others."""
+    basis = torch.linalg.qr(span.mT).Q
+    rest = rows - (rows @ basis) @ basis.mT
+    return float((rest.norm(dim=-1) / rows.norm(dim=-1).clamp(min=1e-300)).max())
+
+
+def run_wide(spec: PatchNoise, folder: Folder, training: Wide) -> Json:
+    """Train few points in many dimensions, standard or with one of §2.5's clips, and see what the lemmas'
+    decompositions leave out."""
+    d = spec.wide_dimension
+    law, net = law_at(spec, d), spec.net.replace(sigma_0=d**-0.5)
+    data = stack([law.sample(spec.wide_points, stream(seed, "data", "wide")) for seed in spec.seeds])
+    w0 = torch.stack([net.init(law.k, d, stream(seed, "init", "wide")) for seed in spec.seeds])
+    attack = None
+    if training != "standard":
+        attack = PatchTrainingAttack(eps=spec.eps, step_size=d**0.5, clip=training).perturb
+    step, state = training_step(net, data.x, data.y, spec.learning_rate, attack), Weights(w0)
+    for t in range(spec.wide_steps):
+        state = step(state, t)
+    rows: Rows = []
+    for index, seed in enumerate(spec.seeds):
+        batch = PatchBatch(*(part[index] for part in data))
+        noise = (batch.x - law.signal(batch.y, batch.robust, batch.amplitude)).flatten(0, 1)
+        span = torch.cat([*law.features(), noise])
+        moved = (state.w[index] - w0[index]).flatten(0, 1)
+        rows.append(
+            {
+                Spans.seed: seed,
+                Spans.vectors: len(span),
+                Spans.room: d,
+                Spans.outside_span: outside(moved, span),
+                Spans.outside_initial: outside(moved, torch.cat([span, w0[index].flatten(0, 1)])),
+                Spans.moved: float(moved.abs().max()),
+            }
+        )
+    folder.add(SPANS, rows, training=training)
+    return {str(name): max(row[name] for row in rows) for name in (Spans.outside_span, Spans.outside_initial)}
 
 
 def summarise(record: Recording[Weights], alive: list[int]) -> Json:
@@ -159,10 +224,13 @@ def summarise(record: Recording[Weights], alive: list[int]) -> Json:
 
 
 def run(spec: PatchNoise, folder: Folder) -> Json:
-    """All dimensions in turn."""
+    """All dimensions in turn, with N fixed and with N = d, then few points in many dimensions."""
     # σ_n√d is 1 at every d, so d ≫ 2k alone depends on it, and is hardest at the smallest.
-    folder.conditions(law_at(spec, min(spec.dimensions)).check(PatchSetting(eps=None)))
-    return {f"d={d}": run_dimension(spec, folder, d) for d in spec.dimensions}
+    smallest = min(*spec.dimensions, *spec.growing)
+    folder.conditions(law_at(spec, smallest).check(PatchSetting(eps=None)))
+    summary: Json = {f"d={d}": run_dimension(spec, folder, d) for d in spec.dimensions}
+    summary |= {f"N=d={d}": run_growing(spec, folder, d) for d in spec.growing}
+    return summary | {f"span {training}": run_wide(spec, folder, training) for training in WIDE}
 
 
 def size(spec: PatchNoise) -> Size:
@@ -177,8 +245,8 @@ EXPERIMENTS = (
     Experiment(
         name="patch-noise",
         paper="at",
-        shows="noise correlations of standard training for d up to 10⁹ by compact copies in law (AT Lemma "
-        "E.3)",
+        shows="noise in training (AT appendix E): its correlations for d up to 10⁹ and for N = d, and "
+        "what the decompositions leave out",
         spec=PatchNoise,
         run=run,
         takes={"quick": "3 s", "cpu": "30 s", "paper": "10 min"},
@@ -189,7 +257,7 @@ EXPERIMENTS = (
             Highlight("*/v", "max ⟨w, v⟩, {}"),
         ),
         size=size,
-        revision=2,
-        columns={NOISY_DESCENT: NoisyDescent, SPANS: Spans},
+        revision=3,
+        columns={NOISY_DESCENT: NoisyDescent, GROWING: GrowingSample, SPANS: Spans},
     ),
 )

@@ -2,19 +2,20 @@
 population data.
 
 Two routes to one trajectory: descent moves weights in R^d and knows nothing of coefficients, the recursion
-moves coefficients and knows nothing of R^d. Beside them, the approximation of Lemma 5.2, one step at a time,
-against the exact step.
+moves coefficients and knows nothing of R^d. The descent is run with Lemma D.17's own clip, for which both
+must agree, and with the clips of AT §2.5, the algorithm that the lemmas are about. Beside them, the
+approximation of Lemma 5.2, one step at a time, against the exact step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from featscope.attacks.patch_training_attack import Directions, PatchTrainingAttack
+from featscope.attacks.patch_training_attack import Clip, Directions, PatchTrainingAttack
 from featscope.core.columns import column
 from featscope.core.settings import setting
 from featscope.core.store import Folder, Json
@@ -27,17 +28,21 @@ from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
-from featscope.nets.patch_cnn import PatchNetSpec
+from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 from featscope.papers.at import printed
-from featscope.papers.at.patch_columns import ARMS, Arm, Correlated
+from featscope.papers.at.patch_columns import Correlated
 
 BOTH_ROUTES = "dynamics"
 
 
 class BothRoutes(Correlated):
-    """One row for each arm, seed and recorded step; Lemma 5.2's columns in the adversarial arm only."""
+    """One row for each arm, seed and recorded step; Lemma 5.2's columns in two arms only."""
 
     gap = column("largest |Δw| between descent and recursion")
+    gap_diagonal = column("largest difference of A and B between descent and recursion")
+    gap_off = column("largest difference of C and D between descent and recursion")
+    gap_x = column("largest |ΔX̃| between Lemma D.17 and the descent's attack, at the recursion's weights")
+    outside = column("largest coordinate of the descent's weights that the lemma's decomposition leaves out")
     size = column("largest |w|")
     approximation_A = column("Lemma 5.2's step of each class's largest A")
     exact_A = column("the exact step of the same A")
@@ -45,6 +50,14 @@ class BothRoutes(Correlated):
     exact_B = column("the exact step of the same B")
     polynomial = column("1 if all neurons are in the polynomial part of the activation, else 0")
 
+
+#: `adversarial` descends with Lemma D.17's own clip, `patch` and `coordinate` with those of AT §2.5, all
+#: beside the same recursion; `features-only` leaves the initial directions alone, as Lemma 5.2 does
+RecursionArm = Literal["standard", "adversarial", "patch", "coordinate", "features-only"]
+RECURSION_ARMS: tuple[RecursionArm, ...] = ("standard", "adversarial", "patch", "coordinate", "features-only")
+ALGORITHM_CLIPS: dict[str, Clip] = {"patch": "patch", "coordinate": "coordinate"}
+#: where Lemma 5.2's step is compared with the exact one
+APPROXIMATED = ("adversarial", "features-only")
 
 #: the lemma's step and the exact one, of A and of B
 APPROXIMATIONS = {
@@ -81,6 +94,11 @@ class PatchRecursion(Spec):
     def step_size(self) -> float:
         """η̃ = d^c0."""
         return float(self.law.d**self.c0)
+
+    def clip(self, features_only: bool) -> co.CoefficientClip:
+        """Lemma D.17's clip as printed, or on feature coefficients only and within the ball, as Lemma 5.2 has
+        it."""
+        return co.CoefficientClip(self.eps, self.step_size, features_only, features_only)
 
 
 class Both(NamedTuple):
@@ -133,10 +151,11 @@ def lemma_5_2(
     return steps[0], steps[1]
 
 
-def _approximation(spec: PatchRecursion, state: co.Coefficients, data: co.Latents) -> dict[str, Tensor]:
+def _approximation(
+    spec: PatchRecursion, state: co.Coefficients, data: co.Latents, clip: co.CoefficientClip
+) -> dict[str, Tensor]:
     """Lemma 5.2's step and the exact one for the largest A and B of each class; whether all neurons are
     polynomial."""
-    clip = co.CoefficientClip(spec.eps, spec.step_size)
     x = co.perturb(spec.net, state, data, clip)
     seen = co.adversarial_pass(spec.net, state, data, x)
     residual = 1 - torch.diagonal(torch.softmax(seen.outputs, -1), dim1=-2, dim2=-1)
@@ -153,56 +172,143 @@ def _approximation(spec: PatchRecursion, state: co.Coefficients, data: co.Latent
     return steps | {BothRoutes.polynomial: (top <= spec.net.rho).double()}
 
 
-def run_arm(spec: PatchRecursion, folder: Folder, arm: Arm) -> Recording[Both]:
+Map = Callable[[PatchNet, Tensor, Tensor], Tensor]
+
+
+class Place(NamedTuple):
+    """What every arm shares: features, population, its latents, and the initial weights of all seeds."""
+
+    u: Tensor
+    v: Tensor
+    x: Tensor
+    y: Tensor
+    data: co.Latents
+    first: Tensor
+    w0: Tensor
+
+    @classmethod
+    def of(cls, spec: PatchRecursion) -> Place:
+        """Draw it."""
+        batch, runs, net = spec.law.population(), len(spec.seeds), spec.net.replace(sigma_0=spec.law.d**-0.5)
+        inits = [net.init(spec.law.k, spec.law.d, stream(seed, "init")) for seed in spec.seeds]
+        x, y = batch.x.expand(runs, -1, -1, -1), batch.y.expand(runs, -1)
+        data = co.latents(batch, spec.law.k)
+        return cls(*spec.law.features(), x, y, data, co.first_patches(batch, data), torch.stack(inits))
+
+    @property
+    def features(self) -> Tensor:
+        """All features, (2k, d)."""
+        return torch.cat([self.u, self.v])
+
+    def initial_parts(self) -> Tensor:
+        """P_F^⊥ w(0), (runs, k·m, d)."""
+        flat = self.w0.flatten(-3, -2)
+        return flat - (flat @ self.features.mT) @ self.features
+
+
+def attack_of(spec: PatchRecursion, place: Place, arm: RecursionArm) -> Map | None:
+    """The map (net, X, y) → Δ of an arm's descent."""
+    if arm == "standard":
+        return None
+    if arm == "features-only":
+        ascent = PatchTrainingAttack(eps=spec.eps, step_size=spec.step_size)
+
+        def on_features(net: PatchNet, x: Tensor, y: Tensor) -> Tensor:
+            along = spec.step_size * ascent.gradient(net, x, y) @ place.features.mT
+            return along.clamp(-spec.eps, spec.eps) @ place.features
+
+        return on_features
+    clip = ALGORITHM_CLIPS.get(arm, "coefficient")
+    ascent = PatchTrainingAttack(clip=clip, eps=spec.eps, step_size=spec.step_size)
+    directions = Directions(place.features, place.w0) if clip == "coefficient" else None
+    return lambda net, x, y: ascent.perturb(net, x, y, directions)
+
+
+def outside_span(place: Place, arm: RecursionArm) -> Callable[[Tensor], Tensor]:
+    """The largest coordinate of what the lemma's decomposition leaves of the weights, for each run.
+
+    Lemma D.2 lets features alone be added to w(0); Lemma D.16 allows all initial directions.
+    """
+    if arm == "standard":
+        return lambda w: _remainder(w - place.w0, place.features.mT)
+    rows = torch.cat([place.features.expand(len(place.w0), -1, -1), place.initial_parts()], -2)
+    basis = torch.linalg.qr(rows.mT).Q
+    return lambda w: _remainder(w, basis)
+
+
+def _remainder(w: Tensor, basis: Tensor) -> Tensor:
+    flat = w.flatten(-3, -2)
+    return (flat - (flat @ basis) @ basis.mT).abs().flatten(-2).amax(-1)
+
+
+def adversarial_gap(
+    spec: PatchRecursion, place: Place, attack: Map, clip: co.CoefficientClip
+) -> Callable[[co.Coefficients], Tensor]:
+    """The largest |ΔX̃| between Lemma D.17's adversarial example and the attack's, both at the recursion's
+    weights."""
+    parts = place.initial_parts()[:, None]
+    wide = place.first[..., None].expand(*place.first.shape, place.x.shape[-1])
+
+    def gap(c: co.Coefficients) -> Tensor:
+        net = spec.net.net(co.reconstruct(c, place.u, place.v, place.w0))
+        found = (place.x + attack(net, place.x, place.y)).gather(-2, wide.expand(len(place.x), -1, -1, -1))
+        lemma = co.perturb(spec.net, c, place.data, clip)
+        told = lemma.u @ place.u + lemma.v @ place.v + lemma.gamma @ parts
+        return (told - found).abs().flatten(-3).amax(-1)
+
+    return gap
+
+
+def run_arm(spec: PatchRecursion, folder: Folder, place: Place, arm: RecursionArm) -> Recording[Both]:
     """One arm by both routes, all seeds at once."""
-    u, v = spec.law.features()
-    batch = spec.law.population()
-    data = co.latents(batch, spec.law.k)
-    runs = len(spec.seeds)
-    w0 = torch.stack(
-        [
-            spec.net.replace(sigma_0=spec.law.d**-0.5).init(spec.law.k, spec.law.d, stream(seed, "init"))
-            for seed in spec.seeds
-        ]
+    u, v, w0, data = place.u, place.v, place.w0, place.data
+    attack, clip = attack_of(spec, place, arm), spec.clip(features_only=arm == "features-only")
+    descent = training_step(spec.net, place.x, place.y, spec.learning_rate, attack)
+    velocity = (
+        co.standard_velocity(spec.net, data)
+        if attack is None
+        else co.adversarial_velocity(spec.net, data, clip)
     )
-    x, y = batch.x.expand(runs, -1, -1, -1), batch.y.expand(runs, -1)
-    if arm == "adversarial":
-        ascent = PatchTrainingAttack(clip="coefficient", eps=spec.eps, step_size=spec.step_size)
-        directions = Directions(torch.cat([u, v]), w0)
-        descent = training_step(
-            spec.net, x, y, spec.learning_rate, lambda net, a, b: ascent.perturb(net, a, b, directions)
-        )
-        velocity = co.adversarial_velocity(spec.net, data, co.CoefficientClip(spec.eps, spec.step_size))
-    else:
-        descent = training_step(spec.net, x, y, spec.learning_rate)
-        velocity = co.standard_velocity(spec.net, data)
-    start = co.from_weights(w0, u, v)
+    outside = outside_span(place, arm)
+    gap_x = None if attack is None else adversarial_gap(spec, place, attack, clip)
 
     def look(state: Both, t: int) -> Mapping[str, Tensor | float]:
         c = state.recursion()
-        gap = (co.reconstruct(c, u, v, state.w0) - state.w).abs().flatten(-3).amax(-1)
+        seen = co.from_weights(state.w, u, v)
+        apart = [(seen.u - c.u), (seen.v - c.v)]
         row: dict[str, Tensor | float] = {
-            BothRoutes.gap: gap,
+            BothRoutes.gap: (co.reconstruct(c, u, v, w0) - state.w).abs().flatten(-3).amax(-1),
+            BothRoutes.gap_diagonal: torch.stack([own_correlations(part.abs()) for part in apart])
+            .amax(0)
+            .flatten(-2)
+            .amax(-1),
+            BothRoutes.gap_off: torch.stack([cross_correlations(part.abs()) for part in apart])
+            .amax(0)
+            .amax(-1),
+            BothRoutes.outside: outside(state.w),
             BothRoutes.size: state.w.abs().flatten(-3).amax(-1),
             BothRoutes.u: own_correlations(c.u).amax(-1),
             BothRoutes.v: own_correlations(c.v).amax(-1),
             BothRoutes.C: cross_correlations(c.u),
             BothRoutes.D: cross_correlations(c.v),
         }
-        return row | (_approximation(spec, c, data) if arm == "adversarial" else {})
+        if gap_x is not None:
+            row[BothRoutes.gap_x] = gap_x(c)
+        return row | (_approximation(spec, c, data, clip) if arm in APPROXIMATED else {})
 
     step = side_by_side(descent, co.descent(velocity, spec.learning_rate))
-    both = Both(w0.clone(), w0, *start)
+    both = Both(w0.clone(), w0, *co.from_weights(w0, u, v))
     part = folder.part(BOTH_ROUTES, arm=arm)
     return trajectory(step, both, spec.steps, look, spec.every, runs=by_seed(spec.seeds), keep=part)
 
 
 def run(spec: PatchRecursion, folder: Folder) -> Json:
-    """Standard training, then adversarial training with the coefficient clip, each by both routes."""
+    """Standard training, then adversarial training with every clip, each by both routes."""
     folder.conditions(spec.law.check(PatchSetting(spec.eps)))
     summary: Json = {}
-    for arm in ARMS:
-        done = run_arm(spec, folder, arm)
+    place = Place.of(spec)
+    for arm in RECURSION_ARMS:
+        done = run_arm(spec, folder, place, arm)
         lost = {"diverged": done.diverged, "how": done.how} if done.diverged else {}
         summary[arm] = {"gap": max(row[BothRoutes.gap] for row in done.rows), "steps": spec.steps, **lost}
     return summary
@@ -229,7 +335,7 @@ EXPERIMENTS = (
             Highlight("*/steps", "steps compared, {} training"),
         ),
         size=size,
-        revision=2,
+        revision=3,
         columns={BOTH_ROUTES: BothRoutes},
     ),
 )

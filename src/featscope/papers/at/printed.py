@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-#: AT §6.1, the gradient descent of Figure 3: learning rate η and steps T of both arms.
+#: AT §6.1, Figure 3: learning rate η and length T of both trainings, in the figure's epochs.
 FIGURE_3_LEARNING_RATE = 0.1
-FIGURE_3_STEPS = 1000
+FIGURE_3_EPOCHS = 1000
+#: AT §6.1: where adversarial training changes its phase, "nearly".
+FIGURE_3_SWITCH_EPOCH = 150
 #: AT §6.1: the step size η̃ of the training attack, and the radius ε of training and test.
 FIGURE_3_ATTACK_STEP_SIZE = 1000.0
 FIGURE_3_EPS = 1.2

@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 from featscope.claims.claim import Need
-from featscope.papers.at import printed
 
-#: η = 1 and the patch clip: the setting in which the phases are visible.
+#: Figure 3 as printed, η = .1, in batches of 5 (inferred), with the patch clip.
 FIG3 = Need("patch-fig3")
-#: the other adversarial settings are judged at their end, at ε: fewer evaluations on the way and no curve
+#: the other settings are judged at their end, at ε, on three seeds: fewer evaluations on the way and no curve
 #: over radii
-SIDE = {"arms": ["adversarial"], "evaluation.every": 500, "evaluation.radii": []}
-#: η and T as AT §6.1 prints them.
-LITERAL = Need(
+SIDE = {"seeds": [0, 1, 2], "evaluation.every": 500, "evaluation.radii": []}
+ALONE = {**SIDE, "arms": ["adversarial"]}
+#: AT §2.4 and §2.5: every step on all points, so that an epoch is one step.
+FULL_BATCH = Need(
     "patch-fig3",
-    {
-        **SIDE,
-        "adversarial.learning_rate": printed.FIGURE_3_LEARNING_RATE,
-        "adversarial.steps": printed.FIGURE_3_STEPS,
-    },
+    {**SIDE, "evaluation.every": 100, "standard.batch_size": None, "adversarial.batch_size": None},
 )
+#: the same with steps long enough to see both phases in the printed number of them.
+LONG_STEPS = Need("patch-fig3", {**ALONE, "adversarial.batch_size": None, "adversarial.learning_rate": 1.0})
 #: the displayed formula of Clip, read with scalars.
-COORDINATE = Need("patch-fig3", {**SIDE, "adversarial.clip": "coordinate"})
+COORDINATE = Need("patch-fig3", {**ALONE, "adversarial.clip": "coordinate"})
 #: the run whose cross-entropy saturates, so that a naive attack reports robustness.
 MASKED = Need(
     "patch-fig3",
-    {**SIDE, "adversarial.clip": "coordinate", "adversarial.learning_rate": 10.0, "adversarial.steps": 600},
+    {
+        **ALONE,
+        "adversarial.batch_size": None,
+        "adversarial.clip": "coordinate",
+        "adversarial.learning_rate": 10.0,
+        "adversarial.epochs": 600,
+    },
 )
+#: variants that AT names are looked at until well after the switch
+BRIEF = {**SIDE, "standard.epochs": 200, "adversarial.epochs": 400}
 #: PGD in place of the single ascent step, which the paper names as future work.
 PGD_TRAINING = Need(
-    "patch-fig3", {**SIDE, "seeds": [0], "adversarial.attack_steps": 3, "adversarial.steps": 600}
+    "patch-fig3", {**BRIEF, "arms": ["adversarial"], "seeds": [0], "adversarial.attack_steps": 3}
 )
+#: AT §2.5: "can be easily extended to other ℓ_p-norm case"; the ball of each patch
+EUCLIDEAN = Need("patch-fig3", {**BRIEF, "norm": "L2"})
+#: AT §2.5: the ascent on −(F_y − max_j F_j)
+MARGIN = Need("patch-fig3", {**BRIEF, "arms": ["adversarial"], "adversarial.objective": "margin"})
+#: B.3 takes q ≥ 3. With the printed σ0 = .01 growth takes (1/σ0)^{q−3} times as long: σ0 is B.3's 1/√100
+QUARTIC, QUINTIC = (Need("patch-fig3", {**BRIEF, "net.q": q, "net.sigma_0": 0.1}) for q in (4, 5))
+BATCHES = Need("patch-batches")
 MINIMA = Need("patch-minima")
 SCALING = Need("patch-scaling")
 RECURSION = Need("patch-recursion")

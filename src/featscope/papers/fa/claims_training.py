@@ -243,7 +243,7 @@ CLAIMS: tuple[Claim, ...] = (
         one_run("paper", "§6.1's values, every recorded step", FIG2, _active("binary")),
         one_run(
             "assumption-literal",
-            "Assumption 4.3 at k = 3 as printed, σ_w² = η k^−5",
+            "Assumption 4.3 at k = 3 (quick: 2) as printed, σ_w² = η k^−5",
             SMALLER_LITERAL,
             _active_flow("binary"),
         ),

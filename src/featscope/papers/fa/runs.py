@@ -24,8 +24,9 @@ ABLATIONS = Need("clusters-ablations")
 SCALING = Need("clusters-scaling")
 BUILT = Need("clusters-built")
 ROUTES = Need("clusters-routes")
-SMALLER = Need("clusters-assumption")
-SMALLER_LITERAL = Need("clusters-assumption", {"init": "literal"})
+#: the `paper` profile is large unless told otherwise
+SMALLER = Need("clusters-assumption", {"large": False})
+SMALLER_LITERAL = Need("clusters-assumption", {"large": False, "init": "literal"})
 LARGER = Need("clusters-assumption", {"large": True, "dtype": "float32"})
 START = Need("clusters-properties", {"compact": True})
 
