@@ -62,7 +62,9 @@ def check(
         print_json([line.as_json() for line in lines])
         return
     print_lines(lines)
-    print_headline(book.headline(lines), [str(v) for v in book.VERDICTS])
+    counts = book.headline(lines)
+    if counts:
+        print_headline(counts, [str(v) for v in book.VERDICTS])
     say(f"kept in {folder / book.NAME}; the page: featscope report {folder}; one claim: featscope explain ID")
 
 
