@@ -245,6 +245,23 @@ def test_a_difference_shows_numbers_and_the_ends_of_long_lists() -> None:
     assert runs_verb._brief("x" * 50) == "x" * 39 + "…"
 
 
+def test_only_lines_of_one_verdict_are_printed_and_all_are_kept(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check = ["check", "CG-LA.1", "CG-LA.3", "--profile", "quick", "--json"]
+    every = json.loads(said(check, capsys))
+    verdicts = {line["verdict"] for line in every}
+    assert "HOLDS" in verdicts
+    held = json.loads(said([*check, "--only", "holds"], capsys))
+    assert held == [line for line in every if line["verdict"] == "HOLDS"]
+    assert json.loads(said([*check, "--only", "out of scope"], capsys)) == [
+        line for line in every if line["verdict"] == "OUT_OF_SCOPE"
+    ]
+    assert len(json.loads(Path("runs/ledger.json").read_text())["lines"]) == len(every)
+    assert "did you mean HOLDS" in said([*check, "--only", "hold"], capsys, code=2)
+
+
 def test_at_other_settings_no_empty_table_of_counts(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,3 +271,10 @@ def test_at_other_settings_no_empty_table_of_counts(
     changed = said([*check, "--set", "rates=[0.5]"], capsys)
     assert "CG-LA.1" in changed
     assert "readings of" not in changed
+
+
+def test_the_nearest_names_come_whatever_the_case_and_long_lists_are_cut(capsys: Captured) -> None:
+    assert "did you mean AT-T4.4" in said(["explain", "at-t4.4x"], capsys, code=2)
+    told = said(["explain", "QQQQQQ"], capsys, code=2)
+    assert "choose one of AT-A2.3, " in told
+    assert told.endswith("(102 in all)\n")

@@ -11,7 +11,7 @@ import typer
 
 from featscope.cli.console import JsonOption, OutOption, ProfileOption, Shown, print_json, say
 from featscope.cli.run import overrides
-from featscope.core.errors import require_at_least
+from featscope.core.errors import known_as, require_at_least
 
 if TYPE_CHECKING:
     from featscope.claims.claim import Claim
@@ -32,6 +32,10 @@ def check(
         list[str] | None, typer.Option("--set", help="judge another setting: key=value; repeat for more")
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="number of seeds, 0 … N−1")] = None,
+    only: Annotated[
+        str | None,
+        typer.Option("--only", metavar="VERDICT", help="print these lines alone, for example fails"),
+    ] = None,
     folder: OutOption = Path("runs"),
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="runs made at a time; 0 means one for each core")
@@ -44,6 +48,7 @@ def check(
     from featscope.core.store import Store
 
     require_at_least("--jobs", jobs, 0)
+    wanted = only and known_as("verdict", only.replace(" ", "_").replace("-", "_"), book.VERDICTS)
     settings = overrides(assignments or [], seeds)
     chosen = ledger.select(ids or [], paper, images)
     if not ids:
@@ -58,10 +63,11 @@ def check(
         )
         lines = list(made)
     book.merge(folder, lines, profile)
+    printed = [line for line in lines if wanted in (None, line.verdict)]
     if as_json:
-        print_json([line.as_json() for line in lines])
+        print_json([line.as_json() for line in printed])
         return
-    print_lines(lines)
+    print_lines(printed)
     counts = book.headline(lines)
     if counts:
         print_headline(counts, [str(v) for v in book.VERDICTS])
