@@ -25,9 +25,8 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Line:
-    """One reading of one claim with its verdict, the number that decided it, the bound it was held to
-    and from
-    which side, the interval over seeds, the hypotheses with their numbers, and the evidence."""
+    """One reading of one claim with its verdict, the number that decided it, the bound it was held to and
+    from which side, the interval over seeds, the hypotheses with their numbers, and the evidence."""
 
     id: str
     paper: str

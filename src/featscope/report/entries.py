@@ -11,6 +11,7 @@ from typing import Any
 
 from featscope.claims import book
 from featscope.claims.claim import Kind, kind_of
+from featscope.claims.ledger import Line
 from featscope.core.errors import BadInput
 
 #: kinds of statements, in the order in which they are counted
@@ -18,31 +19,12 @@ KINDS = tuple(kind.value for kind in Kind)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One reading of one claim, with the anchor at which the page has it."""
+class Entry(Line):
+    """A line with the anchor at which the page has it, and the runs that it was judged from."""
 
-    anchor: str
-    id: str
-    paper: str
-    reference: str
-    statement: str
-    reading: str
-    reads: str
-    verdict: str
-    kind: str
-    value: float | None = None
-    bound: float | None = None
-    low: float | None = None
-    high: float | None = None
-    direction: str = ""
-    would_be: str | None = None
-    hypotheses: tuple[str, ...] = ()
-    unmet: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    anchor: str = ""
     #: label of the need → the run's folder name
     runs: Mapping[str, str] = field(default_factory=dict)
-    history: str | None = None
 
     @property
     def short_reference(self) -> str:
@@ -130,7 +112,7 @@ def entry(line: Mapping[str, Any], anchor: str) -> Entry:
         settings=_mapping(line.get("settings")),
         evidence={key: value for key, value in evidence.items() if key not in SHOWN_ELSEWHERE},
         runs={str(label): str(name) for label, name in _mapping(evidence.get("runs")).items()},
-        history=line.get("rules_history"),
+        rules_history=line.get("rules_history"),
     )
 
 
