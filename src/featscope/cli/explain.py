@@ -93,12 +93,12 @@ def _reading(reading: ReadingTold) -> None:
     from featscope.cli.verdicts import STYLES, interval, rule
 
     line = reading.line
-    head = Text.assemble("  ", (reading.name, "bold"))
+    head = Text.assemble((reading.name, "bold"))
     if line is not None:
         head.append("  ").append(line.verdict, STYLES.get(line.verdict, ""))
         head.append(f" (would be {line.would_be})" if line.would_be else "")
         head.append(f"  {rule(line)}  {interval(line)}")
-    out.print(head)
+    out.print(Padding(head, (0, 0, 0, 2)))
     _say(reading.reads, 6)
     if reading.rule:
         _say(f"judged: {reading.rule}", 6, "dim")
