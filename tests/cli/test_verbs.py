@@ -13,6 +13,7 @@ from rich.console import Console
 
 from featscope.cli import catalogue, console, doctor
 from featscope.cli import main as cli
+from featscope.cli import runs as runs_verb
 from featscope.experiments.run import find_runs
 
 Captured = pytest.CaptureFixture[str]
@@ -209,3 +210,71 @@ def test_time_left_is_counted_from_where_the_bar_began() -> None:
     clock[0] = 60.0
     bars.update(task, completed=60)
     assert str(bars.columns[0].render(bars.tasks[0])).strip() == "2:00"
+
+
+def test_a_verdict_is_explained_in_any_spelling(capsys: Captured) -> None:
+    told = said(["explain", "VACUOUS"], capsys)
+    assert told.startswith("VACUOUS\n  The statement's own constants leave it empty")
+    assert said(["explain", "vacuous"], capsys) == told
+    assert said(["explain", "out of scope"], capsys).startswith("OUT_OF_SCOPE\n  A hypothesis")
+    assert json.loads(said(["explain", "HOLDS", "--json"], capsys))["verdict"] == "HOLDS"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["run"], "error: Missing argument 'name'; see `featscope run --help`\n"),
+        (["check", "--zzz"], "error: No such option: --zzz; see `featscope check --help`\n"),
+        (["runs", "list", "--zzz"], "error: No such option: --zzz; see `featscope runs list --help`\n"),
+    ],
+)
+def test_a_wrong_option_leads_to_the_help_of_its_verb(
+    arguments: list[str], told: str, capsys: Captured
+) -> None:
+    assert said(arguments, capsys, code=2) == told
+
+
+def test_no_paper_is_cut_in_the_overview(capsys: Captured) -> None:
+    assert "…" not in said(["list"], capsys)
+
+
+def test_a_difference_shows_numbers_and_the_ends_of_long_lists() -> None:
+    assert runs_verb._brief(0.123456) == "0.1235"
+    assert runs_verb._brief([1.0, 0.5]) == "1, 0.5"
+    assert runs_verb._brief([1 / 3, 0.25, 3, 4, 5, None]) == "0.3333, 0.25, … – (6)"
+    assert runs_verb._brief("x" * 50) == "x" * 39 + "…"
+
+
+def test_only_lines_of_one_verdict_are_printed_and_all_are_kept(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check = ["check", "CG-LA.1", "CG-LA.3", "--profile", "quick", "--json"]
+    every = json.loads(said(check, capsys))
+    verdicts = {line["verdict"] for line in every}
+    assert "HOLDS" in verdicts
+    held = json.loads(said([*check, "--only", "holds"], capsys))
+    assert held == [line for line in every if line["verdict"] == "HOLDS"]
+    assert json.loads(said([*check, "--only", "out of scope"], capsys)) == [
+        line for line in every if line["verdict"] == "OUT_OF_SCOPE"
+    ]
+    assert len(json.loads(Path("runs/ledger.json").read_text())["lines"]) == len(every)
+    assert "did you mean HOLDS" in said([*check, "--only", "hold"], capsys, code=2)
+
+
+def test_at_other_settings_no_empty_table_of_counts(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check = ["check", "CG-LA.1", "--profile", "quick"]
+    assert "readings of" in said(check, capsys)
+    changed = said([*check, "--set", "rates=[0.5]"], capsys)
+    assert "CG-LA.1" in changed
+    assert "readings of" not in changed
+
+
+def test_the_nearest_names_come_whatever_the_case_and_long_lists_are_cut(capsys: Captured) -> None:
+    assert "did you mean AT-T4.4" in said(["explain", "at-t4.4x"], capsys, code=2)
+    told = said(["explain", "QQQQQQ"], capsys, code=2)
+    assert "choose one of AT-A2.3, " in told
+    assert told.endswith("(102 in all)\n")

@@ -74,7 +74,9 @@ def select(ids: Sequence[str], paper: str | None, images: bool = False) -> list[
     if paper is not None:
         paper = known_as("paper", paper, rooms())
     usual = (c for c in all_claims().values() if not data_of(c) or (images and not lacks(c)))
-    chosen = list({c.id: c for c in map(claim_of, ids)}.values()) if ids else list(usual)
+    # A claim named twice, in capitals or not, is judged once.
+    named = {found.id: found for found in map(claim_of, ids)}
+    chosen = list(named.values()) if ids else list(usual)
     chosen = [claim for claim in chosen if paper is None or claim.paper == paper]
     if not chosen:
         raise BadInput("no claim is left", f"claims={list(ids)}, paper={paper}", "name claims of that paper")

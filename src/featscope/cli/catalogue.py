@@ -17,8 +17,8 @@ FILE = Path(__file__).with_name("catalogue.json")
 GROUP = "featscope.papers"
 #: the papers' names as a person knows them
 TITLES = {
-    "at": "adversarial training finds robust features, standard training non-robust ones",
-    "fa": "feature averaging: an implicit bias of gradient descent that is not robust",
+    "at": "adversarial training learns robust features, standard does not",
+    "fa": "feature averaging: a bias of gradient descent, not robust",
     "cgro": "clean generalisation and robust overfitting",
     "ep": "robustness costs parameters: expressive power",
 }

@@ -11,7 +11,7 @@ import typer
 
 from featscope.cli.console import JsonOption, OutOption, ProfileOption, Shown, print_json, say
 from featscope.cli.run import overrides
-from featscope.core.errors import require_at_least
+from featscope.core.errors import known_as, require_at_least
 
 if TYPE_CHECKING:
     from featscope.claims.claim import Claim
@@ -32,6 +32,10 @@ def check(
         list[str] | None, typer.Option("--set", help="judge another setting: key=value; repeat for more")
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="number of seeds, 0 … N−1")] = None,
+    only: Annotated[
+        str | None,
+        typer.Option("--only", metavar="VERDICT", help="print these lines alone, for example fails"),
+    ] = None,
     folder: OutOption = Path("runs"),
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", help="runs made at a time; 0 means one for each core")
@@ -44,10 +48,11 @@ def check(
     from featscope.core.store import Store
 
     require_at_least("--jobs", jobs, 0)
+    wanted = only and known_as("verdict", only.replace(" ", "_").replace("-", "_"), book.VERDICTS)
     settings = overrides(assignments or [], seeds)
     chosen = ledger.select(ids or [], paper, images)
     if not ids:
-        _say_left_out(images)
+        _say_left_out(images, {claim.paper for claim in chosen})
     _say_not_concerned(chosen, settings)
     # A damaged ledger is told before the work, not after it.
     book.read(folder)
@@ -58,11 +63,14 @@ def check(
         )
         lines = list(made)
     book.merge(folder, lines, profile)
+    printed = [line for line in lines if wanted in (None, line.verdict)]
     if as_json:
-        print_json([line.as_json() for line in lines])
+        print_json([line.as_json() for line in printed])
         return
-    print_lines(lines)
-    print_headline(book.headline(lines), [str(v) for v in book.VERDICTS])
+    print_lines(printed)
+    counts = book.headline(lines)
+    if counts:
+        print_headline(counts, [str(v) for v in book.VERDICTS])
     say(f"kept in {folder / book.NAME}; the page: featscope report {folder}; one claim: featscope explain ID")
 
 
@@ -89,12 +97,12 @@ def _say_not_concerned(chosen: list[Claim], settings: dict[str, Any]) -> None:
         say(f"left out at these settings: {reading}: {why}")
 
 
-def _say_left_out(images: bool) -> None:
-    """Name the claims on real images that are not judged, and what would change that."""
+def _say_left_out(images: bool, papers: set[str]) -> None:
+    """Name the claims of these papers on real images that are not judged, and what would change that."""
     from featscope.claims.ledger import data_of, lacks
     from featscope.claims.registry import claims
 
-    behind = {claim.id: lacks(claim) for claim in claims().values() if data_of(claim)}
+    behind = {c.id: lacks(c) for c in claims().values() if c.paper in papers and data_of(c)}
     if not images:
         say(f"left out, on real images: {' '.join(behind)}; name them or add --images")
         return

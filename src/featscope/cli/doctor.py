@@ -113,7 +113,8 @@ def doctor(as_json: JsonOption = False) -> None:
     if as_json:
         print_json(lines)
         return
+    width = max(len(line["what"]) for line in lines)
     for line in lines:
         sign = "ok" if line["ok"] else "--"
         remedy = f"; {line['remedy']}" if line["remedy"] else ""
-        tell(f"{sign} {line['what']:<22} {line['value']}{remedy}")
+        tell(f"{sign} {line['what']:<{width}} {line['value']}{remedy}")

@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 
 
 def explain(
-    id_: Annotated[str, typer.Argument(metavar="CLAIM", help="a claim id, for example AT-T4.4")],
+    id_: Annotated[
+        str, typer.Argument(metavar="CLAIM", help="a claim id, for example AT-T4.4; or a verdict: VACUOUS")
+    ],
     profile: ProfileOption = "cpu",
     folder: OutOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a claim states, how it is judged and what came out; runs nothing."""
+    """Say what a claim states, how it is judged and what came out, or what a verdict means; runs nothing."""
+    if _verdict(id_, as_json):
+        return
     from featscope.claims import explain as claims_explain
     from featscope.claims.registry import claim
     from featscope.core.store import Store
@@ -36,6 +40,22 @@ def explain(
     for reading in found.readings:
         _reading(reading)
     _rest(found, profile, folder)
+
+
+def _verdict(word: str, as_json: bool) -> bool:
+    """Say what a verdict means; whether the word is one."""
+    from featscope.report.overview import MEANINGS
+
+    meaning = MEANINGS.get(word.strip().upper().replace(" ", "_").replace("-", "_"))
+    if meaning is None:
+        return False
+    if as_json:
+        print_json({"verdict": meaning.verdict, "means": meaning.text})
+        return True
+    out.print(Text(meaning.verdict, "bold"))
+    _say(meaning.text)
+    _say("The rules behind the verdicts: docs/claims.md")
+    return True
 
 
 def _heading(text: str) -> None:
@@ -73,12 +93,12 @@ def _reading(reading: ReadingTold) -> None:
     from featscope.cli.verdicts import STYLES, interval, rule
 
     line = reading.line
-    head = Text.assemble("  ", (reading.name, "bold"))
+    head = Text.assemble((reading.name, "bold"))
     if line is not None:
         head.append("  ").append(line.verdict, STYLES.get(line.verdict, ""))
         head.append(f" (would be {line.would_be})" if line.would_be else "")
         head.append(f"  {rule(line)}  {interval(line)}")
-    out.print(head)
+    out.print(Padding(head, (0, 0, 0, 2)))
     _say(reading.reads, 6)
     if reading.rule:
         _say(f"judged: {reading.rule}", 6, "dim")

@@ -73,6 +73,13 @@ def _complain(text: str) -> int:
     return 2
 
 
+def _usage(error: Exception) -> str:
+    """What is wrong with the arguments, and the help of the verb that was called."""
+    text = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
+    called = getattr(getattr(error, "ctx", None), "command_path", "featscope")
+    return f"{text}; see `{called} --help`"
+
+
 #: what shells and typer take for "stopped by Ctrl-C"
 INTERRUPTED = 130
 # Typer carries its own copy of click or uses the installed one, by version: either way this is its
@@ -96,7 +103,7 @@ def invoke(arguments: Sequence[str]) -> int:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except UsageProblem as error:
-        return _complain(f"{getattr(error, 'format_message', error.__str__)()}; see `featscope --help`")
+        return _complain(_usage(error))
     except (typer.Abort, KeyboardInterrupt):
         _complain("interrupted; what was finished is kept, and the same command goes on from there")
         return INTERRUPTED

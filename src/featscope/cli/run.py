@@ -21,6 +21,7 @@ from featscope.cli.console import (
     out,
     print_json,
     say,
+    shortened,
     tell,
 )
 from featscope.core.errors import known_as, require, require_at_least
@@ -144,4 +145,6 @@ def _print_verdicts(wanted: Request, profile: str, done: Run) -> None:
             needs = ledger.requests(reading, profile)
             if all(need.key == wanted.key for need in needs.values()):
                 line = ledger.judge(claim, reading, dict.fromkeys(needs, done))
-                tell(f"{line.verdict:<13} {line.id} {line.reading} ({line.reference})")
+                would = f", would be {line.would_be}" if line.would_be else ""
+                told = f"{line.verdict:<13} {line.id} {line.reading}{would} ({line.reference})"
+                tell(shortened(told, out.width))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from featscope.cli.console import JsonOption, OutOption, out, print_json, say, tell
+from featscope.cli.console import JsonOption, OutOption, out, print_json, say, shortened, tell
 from featscope.core.errors import BadInput, require
 
 if TYPE_CHECKING:
@@ -177,10 +177,21 @@ def diff_(
     table = Table("what", "key", runs[0].path.name, runs[1].path.name, box=None, pad_edge=False)
     for what, changes in found.items():
         for key, values in changes.items():
-            table.add_row(what, key, *(str(value)[:40] for value in values))
+            table.add_row(what, key, *(_brief(value) for value in values))
     out.print(table, markup=False, highlight=False)
     if not any(found.values()):
         say("the same settings and the same numbers")
+
+
+def _brief(value: Any, most: int = 5) -> str:
+    """A value for a cell: four digits of a number, the ends of a long list."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if not isinstance(value, list):
+        return "–" if value is None else shortened(str(value), 40)
+    if len(value) > most:
+        return f"{_brief(value[0])}, {_brief(value[1])}, … {_brief(value[-1])} ({len(value)})"
+    return ", ".join(_brief(each) for each in value)
 
 
 @app.command("export")

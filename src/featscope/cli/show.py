@@ -32,12 +32,14 @@ def show(
         about = {"name": plan.name, "paper": plan.paper, "shows": plan.shows, "takes": dict(plan.takes)}
         print_json({**about, "costs": costs, "settings": settings})
         return
-    tell(f"{plan.name} ({plan.paper.upper()}): {plan.shows}")
+    tell(
+        textwrap.fill(f"{plan.name} ({plan.paper.upper()}): {plan.shows}", out.width, subsequent_indent="  ")
+    )
     for profile, told in costs.items():
         tell(f"  {profile:<6} {told}")
     if plan.needs_data:
         tell(f"  data   featscope data fetch {' '.join(plan.needs_data)}")
-    tell(f"  change featscope run {plan.name} --set KEY=VALUE; letters work as keys where they are clear")
+    tell(f"  change featscope run {plan.name} --set KEY=VALUE (a letter will do)")
     for row in settings:
         _print_setting(row)
 

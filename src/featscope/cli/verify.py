@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from featscope.cli.console import JsonOption, out, print_json
+from featscope.cli.console import JsonOption, out, print_json, say
 from featscope.core.errors import BadInput
 
 
@@ -54,6 +54,8 @@ def verify_(
     if refused:
         rest = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
         raise BadInput("a certificate is refused", refused[0] + rest, "do not trust it; make the run again")
+    count = len(outcomes)
+    say("1 certificate, verified" if count == 1 else f"{count} certificates, all verified")
 
 
 def _safe(name: str) -> str:

@@ -80,13 +80,20 @@ def require_whole(name: str, value: int, least: int) -> int:
     return require_at_least(name, value, least)
 
 
+#: names that an error lists
+MOST_NAMES = 40
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the remedy for an unknown name: the nearest valid ones, or all of them."""
+    """Return the remedy for an unknown name: the nearest valid ones, whatever the case of their letters, or
+    the first of them."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    folded = {each.casefold(): each for each in names}
+    close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
     if close:
-        return "did you mean " + " or ".join(close) + "?"
-    return "choose one of " + ", ".join(names)
+        return "did you mean " + " or ".join(folded[each] for each in close) + "?"
+    rest = f", … ({len(names)} in all)" if len(names) > MOST_NAMES else ""
+    return "choose one of " + ", ".join(names[:MOST_NAMES]) + rest
 
 
 def known_as(kind: str, name: str, known: Iterable[str]) -> str:

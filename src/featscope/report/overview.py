@@ -189,6 +189,11 @@ def headlines(entries: Sequence[Entry]) -> tuple[Statement, ...]:
     return tuple(found)
 
 
+def numbered(count: int, what: str) -> str:
+    """A count with its word: "1 run", "2 runs"."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def count_sentence(entries: Sequence[Entry]) -> str:
     """How many statements in how many readings, and their verdicts: "2 statements, 3 readings: 2 hold, 1
     fails"."""
@@ -198,9 +203,8 @@ def count_sentence(entries: Sequence[Entry]) -> str:
         for n, meaning in zip(counts, MEANINGS.values(), strict=True)
         if n
     ]
-    statements_ = "1 statement" if known == 1 else f"{known} statements"
-    readings = "1 reading" if len(entries) == 1 else f"{len(entries)} readings"
-    return f"{statements_}, {readings}: " + (", ".join(told) or "none judged")
+    counted = f"{numbered(known, 'statement')}, {numbered(len(entries), 'reading')}: "
+    return counted + (", ".join(told) or "none judged")
 
 
 def against(entry: Entry) -> str:

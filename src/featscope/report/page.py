@@ -83,14 +83,15 @@ def _provenance(content: Content, runs: Iterable[Run]) -> dict[str, Sequence[str
 
 
 def _subtitle(content: Content) -> str:
-    runs = f"{len(content.sections)} run{'' if len(content.sections) == 1 else 's'}"
+    runs = overview.numbered(len(content.sections), "run")
     if not content.ledger:
         return runs
     stated = overview.statements(content.ledger.entries)
-    lines = len(content.ledger.entries)
+    usual = [entry for entry in content.ledger.entries if not entry.settings] or content.ledger.entries
+    told = overview.numbered(len(stated), "statement"), overview.numbered(len(usual), "reading")
     profile = f", profile {' and '.join(content.ledger.profiles)}" if content.ledger.profiles else ""
     made = f", {content.ledger.made[-1][:10]}" if content.ledger.made else ""
-    return f"{len(stated)} statements in {lines} readings, judged from {runs}{profile}{made}"
+    return f"{' in '.join(told)}, judged from {runs}{profile}{made}"
 
 
 def render(content: Content, mark: str = "") -> str:

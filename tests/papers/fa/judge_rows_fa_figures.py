@@ -12,8 +12,14 @@ from judging import Case, Entry, Table, judged, made
 from featscope.experiments.run import Run
 
 
-def _case(run: Run, verdict: str, value: float | None = None, bound: float | None = None) -> Case:
-    return Case({"run": run}, verdict, value, bound)
+def _case(
+    run: Run,
+    verdict: str,
+    value: float | None = None,
+    bound: float | None = None,
+    would_be: str | None = None,
+) -> Case:
+    return Case({"run": run}, verdict, value, bound, would_be)
 
 
 def uniform(net: str) -> Table:
@@ -57,9 +63,12 @@ HALFWAY = [1.0, 0.5, 0.5, 0.0]
 
 
 def fig3(
-    by_seed: Sequence[dict[str, float]] = (), radii: Sequence[float] = RADII, **curves: Sequence[float]
+    by_seed: Sequence[dict[str, float]] = (),
+    radii: Sequence[float] = RADII,
+    d: int = 3072,
+    **curves: Sequence[float],
 ) -> Run:
-    """Curves of robust accuracy; those that are not named lie at one half."""
+    """Curves of robust accuracy in the printed setting; those that are not named lie at one half."""
     found = {key: list(curves.get(key, HALFWAY)) for key in ALL_CURVES}
     shares = [{"radius": r} | {key: found[key][i] for key in ALL_CURVES} for i, r in enumerate(radii)]
     usual = {"median_own_loss": 7.0, "median_readout": 1.0, "median_own_loss_last": 9.0, "median_exact": 1.0}
@@ -74,7 +83,8 @@ def fig3(
         "radii": [{"seed": seed, "point": 0, "binary_exact": 1.0} for seed in (0, 1)],
     }
     tensors = line_proof("radii", seed=0) | line_proof("radii", seed=1)
-    return made("clusters-fig3", parts | conditions(UNMET), None, tensors, seeds=[0, 1])
+    printed = {"law__d": d, "training__n": 1000, "training__learning_rate": 0.001}
+    return made("clusters-fig3", parts | conditions(UNMET), None, tensors, seeds=[0, 1], **printed)
 
 
 @judged("FA-F3", "ordering")
@@ -104,9 +114,9 @@ def published(curve: str, half: float) -> Table:
     """The radius of 50 % is within 1 of the published one, which lies at ``half``; between two radii the
     curve is a line."""
 
-    def at(radius: float) -> Run:
+    def at(radius: float, d: int = 3072) -> Run:
         # .8 at radius − 3 and .2 at radius + 3: one half at the radius
-        return fig3(radii=[0.0, radius - 3, radius + 3, 99.0], **{curve: [1.0, 0.8, 0.2, 0.0]})
+        return fig3(radii=[0.0, radius - 3, radius + 3, 99.0], d=d, **{curve: [1.0, 0.8, 0.2, 0.0]})
 
     return Table(
         holds=_case(at(half + 0.4), "HOLDS", 0.4, 1.0),
@@ -124,6 +134,9 @@ def published(curve: str, half: float) -> Table:
                 fig3(radii=[0.0, half + 0.5], **{key: [1.0, 0.505] for key in ALL_CURVES}), "FAILS", None, 1.0
             ),
             _case(fig3(**{curve: [0.0, 0.0, 0.0, 0.0]}), "FAILS", half, 1.0),
+            # radii grow with √d: at another d the published curve says nothing
+            _case(at(half + 2.5, d=300), "OUT_OF_SCOPE", 2.5, 1.0, "FAILS"),
+            _case(at(half + 0.4, d=3071), "OUT_OF_SCOPE", 0.4, 1.0, "HOLDS"),
         ),
     )
 

@@ -18,14 +18,23 @@ from featscope.claims.judging import (
     one_run,
     over_seeds,
     quotient,
+    scoped,
     smallest,
 )
 from featscope.core.columns import Column
 from featscope.core.rows import mean_rows
 from featscope.core.rules import CONSTANT
 from featscope.experiments.run import Run
+from featscope.experiments.spec import leaves, value_at
 from featscope.papers.fa.clusters_ablations import AblationSpec, SweptHeatMap, sweeps
-from featscope.papers.fa.clusters_figures import Attacks, Fig3BySeed, Fig3Curve, HeatMaps, PointRadii
+from featscope.papers.fa.clusters_figures import (
+    Attacks,
+    Fig3BySeed,
+    Fig3Curve,
+    Fig3Spec,
+    HeatMaps,
+    PointRadii,
+)
 from featscope.papers.fa.printed import FIGURE_3_LEFT, FIGURE_3_LEFT_PRECISION
 from featscope.papers.fa.runs import ABLATIONS, FIG2, FIG3, recertified, seeds, stated
 
@@ -90,11 +99,22 @@ def _published(net: str, ours: Column) -> Judge:
         right = "ours lies right of the published curve, which no attack on this network can reach: "
         note = right + "it is below the exact (certified) one"
         far = shift > FIGURE_3_LEFT_PRECISION
-        return exactly(
+        finding = exactly(
             abs(shift), FIGURE_3_LEFT_PRECISION, shift=shift, half_radii=found, note=note if far else ""
         )
+        return scoped(_unlike_printed(runs["run"]), finding)
 
     return judge
+
+
+def _unlike_printed(run: Run) -> list[str]:
+    """Settings of law and training that are not those of the published curve: its radii are theirs alone."""
+    ours, printed = Fig3Spec.of(run), Fig3Spec()
+    return [
+        f"{key} of the published curve: {value_at(ours, key)} against {value_at(printed, key)}"
+        for key in leaves(Fig3Spec)
+        if key.startswith(("law.", "training.")) and value_at(ours, key) != value_at(printed, key)
+    ]
 
 
 def _attack_gap(runs: Runs) -> Finding:
