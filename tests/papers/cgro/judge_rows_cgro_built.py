@@ -240,20 +240,6 @@ def _manifold_lower() -> Cannot:
     )
 
 
-@judged("CG-T5.3", "Ω(exp(D))")
-def _base_e() -> Table:
-    """Which of the two it is, is arithmetic of δ: ⌈1/(2δ)⌉ ≥ e⁴ = 54.6 sites a dimension, so δ ≤ 1/108, would
-    hold."""
-    return Table(
-        holds=Case(packing(exponential(1.2)), "HOLDS", 1.2, 1.0),
-        fails=Case(packing(exponential(RATE)), "FAILS", RATE, 1.0),
-        at_bound=Case(packing(exponential(1.0001)), "HOLDS", 1.0001, 1.0),
-        bad_seed="a count, not an experiment: it has no seeds",
-        nan=Case(packing([1.0, NAN, 9.0, 27.0]), "FAILS", None, 1.0),
-        more=(Case(packing(exponential(0.9999)), "FAILS", 0.9999, 1.0),),
-    )
-
-
 def _law() -> Table:
     def laws(**bad: float) -> dict[str, Run]:
         return packing(exponential(RATE), [lawful(), lawful(**bad), lawful()])

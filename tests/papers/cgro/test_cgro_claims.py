@@ -269,7 +269,6 @@ def test_packing_counts_and_illustration(store: Store) -> None:
     done = quick("packing", store, widths=[2, 8], train_dimensions=[2], train_steps=200)
     runs = {"run": done}
     assert claims_lower.exponential(runs).verdict is Verdict.HOLDS
-    assert claims_lower.base_e(runs).verdict is Verdict.FAILS
     assert claims_lower.law_holds(runs).verdict is Verdict.HOLDS
     needed = (
         done.part("count")

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import polars as pl
 
-from featscope.claims.claim import Claim, Finding, Need, Reading, Runs, plain
+from featscope.claims.claim import Claim, Finding, Need, Reading, Runs
 from featscope.claims.judging import every, exactly, exceeds, largest, reaches, smallest
-from featscope.claims.packing import exponential, law_holds, rate
+from featscope.claims.packing import law_holds
 from featscope.core.rules import BEND, PROVEN_MARGIN
 from featscope.papers.cgro.lower_bound import ExactCount, Growth, ListedSites, NeuralLaw, Shattered
 
@@ -66,14 +66,6 @@ def neural(runs: Runs) -> Finding:
     )
 
 
-def base_e(runs: Runs) -> Finding:
-    """Ω(exp(D)) as printed at the packing's largest δ: b ≥ 1."""
-    found = exponential(runs)
-    dims, needed, delta, mu = rate(runs)
-    value = found.value if found.value is not None else math.nan
-    return reaches(value, 1.0, rate=found.value, delta=delta, mu=mu, last=plain(needed[-1]), at=dims[-1])
-
-
 def base_e_for_some_radius(runs: Runs) -> Finding:
     """The theorem says that a law exists: the best δ's least rate between neighbouring D, against 1."""
     rows, c = runs["run"].part("growth"), Growth
@@ -107,7 +99,6 @@ CLAIMS = (
                 ARGUMENT,
                 neural,
             ),
-            Reading("Ω(exp(D))", "rate at least 1, as printed, at δ = .2", PACKING, base_e),
             Reading(
                 "Ω(exp(D)), some δ",
                 "rate at least 1 for some radius, because the statement lets the law choose it",

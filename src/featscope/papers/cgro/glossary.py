@@ -97,6 +97,7 @@ RULES_HISTORY = frozenset(
         "CG-L4.4",
         "CG-L4.2",
         "CG-T5.2",
+        "CG-T5.3",
         "CG-C",
         "CG-F1",
         "CG-F2",
