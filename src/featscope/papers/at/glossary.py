@@ -160,6 +160,9 @@ GLOSSARY = {
 }
 RULES_HISTORY = frozenset(
     [
+        "AT-F3",
+        "AT-R2.5",
+        "AT-depth",
         "AT-LB.2",
         "AT-LD.11",
         "AT-LD.23",

@@ -92,6 +92,8 @@ GLOSSARY = {
 }
 RULES_HISTORY = frozenset(
     [
+        "CG-LD.2",
+        "CG-E.1-density",
         "CG-T4.1",
         "CG-LC.10",
         "CG-L4.4",
