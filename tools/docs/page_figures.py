@@ -17,6 +17,7 @@ from featscope.report.figures import drawings
 #: file below docs/figures → experiment and the name of its figure, at the cpu profile
 PICTURES = {
     "at-figure-3.png": ("patch-fig3", "figure-3"),
+    "at-batches.png": ("patch-batches", "batches"),
     "at-radii.png": ("patch-fig3", "radii"),
     "at-scaling.png": ("patch-scaling", "scaling"),
     "at-figure-4.png": ("image-features", "features"),

@@ -43,10 +43,12 @@ class Kind(StrEnum):
     ASSUMPTION = "assumption"
     FIGURE = "figure"
     TABLE = "table"
+    #: asked beyond the paper: what it leaves open
+    QUESTION = "question"
 
 
 #: a paper's own experiments and what it supposes: there is no hypothesis to be outside of
-UNCONDITIONAL = frozenset({Kind.ASSUMPTION, Kind.FIGURE, Kind.TABLE})
+UNCONDITIONAL = frozenset({Kind.ASSUMPTION, Kind.FIGURE, Kind.TABLE, Kind.QUESTION})
 _KINDS = {
     "theorem": Kind.THEOREM,
     "proposition": Kind.PROPOSITION,

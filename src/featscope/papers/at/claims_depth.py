@@ -6,7 +6,7 @@ import math
 
 import polars as pl
 
-from featscope.claims.claim import Claim, Finding, Judge, Runs
+from featscope.claims.claim import Claim, Finding, Judge, Kind, Runs
 from featscope.claims.judging import (
     at_least,
     at_most,
@@ -129,6 +129,7 @@ CLAIMS = (
     Claim(
         id="AT-depth",
         paper="at",
+        named_kind=Kind.QUESTION,
         reference="AT §7, deeper networks on the law of Figure 3",
         statement="In deeper networks, too, standard training learns the non-robust features first and stays "
         "open to the perturbation that looks at no model, and adversarial training learns the robust ones.",

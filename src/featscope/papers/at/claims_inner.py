@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from featscope.claims.claim import Claim, Finding, Judge, Runs
+from featscope.claims.claim import Claim, Finding, Judge, Kind, Runs
 from featscope.claims.judging import at_most, exactly, largest, one_run, over_seeds
 from featscope.core.rules import SAME_MINIMUM, SMALL, TRAINED_GAP
 from featscope.papers.at.claims_training import dominance
@@ -53,6 +53,7 @@ CLAIMS = (
     Claim(
         id="AT-R2.5",
         paper="at",
+        named_kind=Kind.QUESTION,
         reference="AT §2.5 and §7, beyond the one step of Figure 3",
         statement="Adversarial training switches phase and ends with u far above v whatever finds the inner "
         "maximum: one step, PGD, or the true maximiser of −F_y.",
