@@ -9,6 +9,7 @@ import judge_rows_at_scaling as scaling
 import pytest
 import torch
 from judge_rows_at_training import bracket_run
+from judge_rows_cgro_appendix import bound
 from judge_rows_cgro_built import (
     DIMENSIONS,
     RATE,
@@ -121,12 +122,13 @@ def test_evidence_of_built_networks() -> None:
     squared = shown("CG-T5.2", "counts", counted("Linf", lambda n, size: size))["parts"]
     assert squared["Linf: growth in N"]["value"] == pytest.approx(1.0)
     assert squared["Linf: growth in D"]["value"] == pytest.approx(2.0)
-    found = shown("CG-T5.3", "exp(Ω(D))", packing(exponential(RATE)))
+    found = shown("EP-lower", "count", packing(exponential(RATE)))
     assert (found["rate_of_packing"], found["delta"], found["mu"]) == (pytest.approx(math.log(3)), 0.2, 0.1)
     assert found["needed"] == {str(float(d)): pytest.approx(7 * math.exp(RATE * d)) for d in DIMENSIONS}
-    found = shown("CG-T5.3", "Ω(exp(D))", packing(exponential(RATE)))
-    assert (found["rate"], found["at"], found["last"]) == pytest.approx((RATE, 32.0, 7 * math.exp(32 * RATE)))
-    assert (found["delta"], found["mu"]) == (0.2, 0.1)
+    # the rows of ``bound`` at either radius are e^(bD)
+    found = shown("CG-T5.3", "Ω(exp(D)), some δ", bound())
+    assert found["rate_by_radius"] == pytest.approx({"0.2": 0.3, "0.005": 1.2})
+    assert shown("CG-T5.3", "neural-separable", bound())["laws"] == 2
 
 
 @pytest.mark.parametrize("data", ["mnist", "cifar10"])
@@ -158,12 +160,6 @@ def test_evidence_of_landscapes(data: str) -> None:
     assert parts["spearman"]["seeds"] == pytest.approx([-0.4] * 3)
     assert parts["pearson"]["value"] == pytest.approx(73 / math.sqrt(7610 * 5.8))
     assert shown("CG-F3", f"{data}-gap-follows", landscape(data))["epochs"] == 5
-    assert (
-        shown("CG-E.1", f"{data}-step", landscape(data, repaired=(0.0, 0.25, 0.1)))[
-            "largest_share_found_by_bisection"
-        ]
-        == 0.25
-    )
     over = shown("CG-E.2", f"{data}-ball", landscape(data, ball=(1.0, 2.0, 6.0)))["constant_over_radii"]
     assert list(over) == [f"{factor * eps:.4g}" for factor in (0.5, 1, 2, 3)]
     assert over[f"{eps:.4g}"] == pytest.approx(1.0)
@@ -245,4 +241,8 @@ def test_other_inversions_are_read_of_networks_that_the_tables_run_has_tested() 
 def test_a_run_that_several_claims_read_is_needed_once() -> None:
     readings = [reading for name in ("CG-T5.3", "EP-lower", "CG-C") for reading in claims()[name].readings]
     nodes = ordered([wanted for reading in readings for wanted in requests(reading, "quick").values()])
-    assert [node.request.experiment.name for node in nodes.values()] == ["packing", "built-cgro"]
+    assert [node.request.experiment.name for node in nodes.values()] == [
+        "lower-bound",
+        "packing",
+        "built-cgro",
+    ]

@@ -7,7 +7,6 @@ from itertools import permutations
 import polars as pl
 import pytest
 from judge_rows_cgro_built import DIMENSIONS, RATE, exponential, packing
-from judge_rows_cgro_images import landscape
 from judging import finding
 
 from featscope.claims.claim import Finding, Verdict, plain
@@ -263,9 +262,7 @@ def test_conditions_take_equality_and_refuse_nan() -> None:
 # --- judges that no run can make fail, held to account on rows that no run would write
 
 
-@pytest.mark.parametrize(
-    ("claim", "name"), [("CG-T5.3", "exp(Ω(D))"), ("EP-lower", "count"), ("EP-manifold", "lower")]
-)
+@pytest.mark.parametrize(("claim", "name"), [("EP-lower", "count"), ("EP-manifold", "lower")])
 def test_a_count_that_grows_too_slowly_would_fail(claim: str, name: str) -> None:
     found = finding(claim, name, packing(exponential(0.8999 * RATE)))
     assert (found.verdict, found.value, found.bound) == (
@@ -274,14 +271,3 @@ def test_a_count_that_grows_too_slowly_would_fail(claim: str, name: str) -> None
         pytest.approx(0.9 * RATE),
     )
     assert finding(claim, name, packing([float(d) ** 3 for d in DIMENSIONS])).verdict is not H
-
-
-@pytest.mark.parametrize("data", ["mnist", "cifar10"])
-@pytest.mark.parametrize("place", [("train", 0), ("test", 10), ("train", 3), ("test", 0.5)])
-@pytest.mark.parametrize("worst", [1.0 + 1e-9, NAN])
-def test_a_loss_that_rises_faster_than_its_gradient_allows_would_fail(
-    data: str, place: tuple[str, float], worst: float
-) -> None:
-    found = finding("CG-E.1", f"{data}-step", landscape(data, mean_value=({}, {place: worst}, {})))
-    assert (found.verdict, found.bound) == (F, 1.0)
-    assert found.value == plain(worst)

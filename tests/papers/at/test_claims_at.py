@@ -163,16 +163,26 @@ def test_noise_readings_can_hold_and_fail(scale: float, verdict: str) -> None:
         "D": [0.0],
         "v": [4.6 / scale],
     }
-    row |= {"F_max": 10.0, "F_ratio": 0.1 / scale if scale > 1 else 0.9, "residual": scale}
+    row |= {"F_max": 10.0, "residual": scale}
     run_ = finals(**row)
     readings = [
         ("AT-LE.3", "figure-3"),
         ("AT-LE.4", "figure-3"),
-        ("AT-LE.5", "figure-3"),
         ("AT-LE.6", "figure-3"),
     ]
     for claim, name in (*readings, ("AT-LE.7", "losers"), ("AT-LE.7", "winner")):
         assert verdict_of(claim, name, run_) == verdict, claim
+
+
+@pytest.mark.parametrize(
+    ("ratio", "noise", "verdict"),
+    [(0.9, 0.1, "HOLDS"), (0.1, 0.1, "FAILS"), (0.1, 50.0, "VACUOUS"), (0.9, 50.0, "VACUOUS")],
+)
+def test_points_of_a_class_are_compared_while_noise_is_small(
+    ratio: float, noise: float, verdict: str
+) -> None:
+    run_ = finals(F_max=10.0, F_ratio=ratio, u=[0.05], C=[noise], D=[0.0])
+    assert verdict_of("AT-LE.5", "figure-3", run_) == verdict
 
 
 def test_span_and_certificate_readings() -> None:

@@ -184,7 +184,6 @@ def landscape(
 
 def _epochs(own: dict[str, Any]) -> list[dict[str, Any]]:
     curves = {key: _curve(own[key]) for key in ("train", "test", "losses")}
-    repaired, worst = own.get("repaired", 0.0), own.get("mean_value", {})
     rows = []
     for at, step in enumerate(STEPS):
         row: dict[str, Any] = {
@@ -196,8 +195,8 @@ def _epochs(own: dict[str, Any]) -> list[dict[str, Any]]:
         row |= {"robust_loss_train": own.get("train_loss", 1.0), "robust_loss_test": curves["losses"][at]}
         for which in ("train", "test"):
             row[f"gradient_{which}"] = [3.0, curves[which][at], 99.0]
-            row[f"mean_value_{which}"] = [0.1, 0.2, worst.get((which, step), 0.3)]
-            row[f"repaired_{which}"] = [0.0, repaired, 0.0]
+            row[f"mean_value_{which}"] = [0.1, 0.2, 0.3]
+            row[f"repaired_{which}"] = [0.0, 0.0, 0.0]
         rows.append(row)
     # Epochs need not be written in order.
     return rows[::-1]
@@ -219,7 +218,7 @@ def _radius(own: dict[str, Any], which: str, eps: float, radius: float, factor: 
     }
     return row | {
         "gradient": 4.0 * grown["gradient"],
-        "mean_value": own.get("mean_value", {}).get((which, factor), 0.4),
+        "mean_value": 0.4,
         "repaired": 0.0,
     }
 

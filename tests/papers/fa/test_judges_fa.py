@@ -39,8 +39,11 @@ def test_readings_run_what_their_names_say() -> None:
         assert found == shared | {"init_weight": size, "init_bias": size, "data": False}
     assert needs("FA-PA.6", "assumption") == ("clusters-properties", lemma | {"data": True})
     assert needs("FA-PA.13", "paper") == ("clusters-properties", {"compact": True})
-    assert needs("FA-L5.5", "assumption-literal") == ("clusters-assumption", {"init": "literal"})
-    assert needs("FA-L5.5", "assumption-lemma") == ("clusters-assumption", {})
+    assert needs("FA-L5.5", "assumption-literal") == (
+        "clusters-assumption",
+        {"large": False, "init": "literal"},
+    )
+    assert needs("FA-L5.5", "assumption-lemma") == ("clusters-assumption", {"large": False})
     assert needs("FA-L5.5", "assumption-lemma-large") == (
         "clusters-assumption",
         {"large": True, "dtype": "float32"},
