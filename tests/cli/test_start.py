@@ -19,7 +19,7 @@ LIGHT = {
     "report --help": "--out",
     "figures --help": "--format",
     "list --help": "--json",
-    "list": "patch-fig3, patch-minima",
+    "list": "patch-fig3, patch-batches",
     "list at": "AT-P3.2",
     "list --paper FA --json": '"FA-T4.5"',
     "list zzz": "error: nothing is about this: zzz",

@@ -165,7 +165,7 @@ def inside(run: Run) -> Picture:
             "the features; accuracy on robust and on non-robust features alone."
         ),
         spec=side_by_side(panels, columns=3),
-        claims=("AT-T4.3", "AT-T4.4", "AT-LE.2", "AT-LE.3"),
+        claims=("AT-T4.3", "AT-T4.4", "AT-LE.3"),
     )
 
 

@@ -39,7 +39,7 @@ PGD_TRAINING = Need(
 #: AT §2.5: "can be easily extended to other ℓ_p-norm case"; the ball of each patch
 EUCLIDEAN = Need("patch-fig3", {**BRIEF, "norm": "L2"})
 #: AT §2.5: the ascent on −(F_y − max_j F_j)
-MARGIN = Need("patch-fig3", {**BRIEF, "arms": ["adversarial"], "adversarial.objective": "margin"})
+ON_MARGIN = Need("patch-fig3", {**BRIEF, "arms": ["adversarial"], "adversarial.objective": "margin"})
 #: B.3 takes q ≥ 3. With the printed σ0 = .01 growth takes (1/σ0)^{q−3} times as long: σ0 is B.3's 1/√100
 QUARTIC, QUINTIC = (Need("patch-fig3", {**BRIEF, "net.q": q, "net.sigma_0": 0.1}) for q in (4, 5))
 BATCHES = Need("patch-batches")

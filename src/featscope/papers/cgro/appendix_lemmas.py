@@ -14,12 +14,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.nets.built.blocks import clamp, levels_for
 from featscope.nets.built.blocks import product as product_network
@@ -36,18 +38,18 @@ class AppendixLemmas(Spec):
     dtype: Literal["float64"] = "float64"
     profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"draws": 4000, "seeds": [0, 1], "networks": 20}}
 
-    dimensions: tuple[int, ...] = Field(default=(16, 64, 256), description="d of A.4")
-    patches: int = Field(default=3, ge=1, description="noise patches of A.4")
-    width: int = Field(default=10, ge=1, description="m of the random vectors of A.4")
-    draws: int = Field(default=40_000, ge=1000, description="Gaussian draws of A.4")
-    errors: tuple[float, ...] = Field(default=(1e-1, 1e-2, 1e-4, 1e-6, 1e-8), description="ε of D.2 and D.3")
-    bounds: tuple[float, ...] = Field(default=(1.0, 2.0, 8.0), description="B of D.3")
-    points: int = Field(default=1025, ge=33, description="points an axis at which the errors are measured")
-    shapes: tuple[tuple[int, ...], ...] = Field(
-        default=((1,), (2,), (4,), (2, 2), (3, 3), (2, 2, 2), (4, 4), (2, 2, 2, 2, 2)),
-        description="hidden widths of D.5's networks",
+    dimensions: tuple[int, ...] = setting((16, 64, 256), "dimensions d of A.4", letter="d")
+    patches: int = setting(3, "noise patches of A.4", ge=1)
+    width: int = setting(10, "random vectors m of A.4", letter="m", ge=1)
+    draws: int = setting(40_000, "Gaussian draws of A.4", ge=1000)
+    errors: tuple[float, ...] = setting((1e-1, 1e-2, 1e-4, 1e-6, 1e-8), "ε of D.2 and D.3", letter="ε")
+    bounds: tuple[float, ...] = setting((1.0, 2.0, 8.0), "B of D.3", letter="B")
+    points: int = setting(1025, "points an axis at which the errors are measured", ge=33)
+    shapes: tuple[tuple[int, ...], ...] = setting(
+        ((1,), (2,), (4,), (2, 2), (3, 3), (2, 2, 2), (4, 4), (2, 2, 2, 2, 2)),
+        "hidden widths of D.5's networks",
     )
-    networks: int = Field(default=100, ge=1, description="random networks of each shape")
+    networks: int = setting(100, "random networks of each shape", ge=1)
 
 
 class CubicNoise(Columns):
@@ -208,6 +210,19 @@ def run_lemmas(spec: AppendixLemmas, folder: Folder) -> Json:
     }
 
 
+def size(spec: AppendixLemmas) -> Size:
+    """Noise of one draw of vectors, the products' grid through a network; pieces are counted one by one."""
+    noise = spec.draws * spec.patches * spec.width
+    # The square of points has 16 times as many, and a deep product some 250 values at each.
+    grid = 16 * spec.points * 250
+    seeds = len(spec.seeds)
+    cubic = 2 * len(spec.dimensions) * seeds * noise * spec.width
+    built = len(spec.errors) * (1 + len(spec.bounds)) * grid
+    # A pre-activation at one point of the line costs as much as a thousand products of a large matrix.
+    pieces = spec.networks * seeds * sum(1000 * sum(shape) * len(shape) ** 2 for shape in spec.shapes)
+    return Size(max(noise, grid), cubic + built + pieces)
+
+
 EXPERIMENTS = (
     Experiment(
         name="appendix-lemmas",
@@ -223,5 +238,12 @@ EXPERIMENTS = (
             "pieces": Pieces,
         },
         takes={"quick": "3 s", "cpu": "15 s", "paper": "15 s"},
+        highlights=(
+            Highlight(
+                "small_cubic_share", "Lemma A.4: largest share of draws whose cubic form is small", "share"
+            ),
+            Highlight("most_pieces", "Proposition D.5: most linear pieces found"),
+        ),
+        size=size,
     ),
 )

@@ -19,19 +19,23 @@ from itertools import product
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 from scipy.spatial import cKDTree
 from scipy.stats import binom
 
 from featscope.core.columns import Columns, column
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json
 from featscope.core.streams import derive
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 
 Row = dict[str, Any]
 Array = np.ndarray
 #: nodes of the quadrature over x₁ in [−LIMIT, LIMIT]; the Gaussian mass beyond is below 1e-15
 NODES, LIMIT = 20_001, 8.0
+#: nodes of the kernel's quadrature
+KERNEL_NODES = 401
 
 
 class KnownDensity(Spec):
@@ -42,19 +46,21 @@ class KnownDensity(Spec):
         "quick": {"samples": [100, 400, 1600], "repeats": 100, "points": 4000, "seeds": [0, 1]}
     }
 
-    dimensions: tuple[int, ...] = Field(default=(1, 2, 3, 4, 5, 6), description="D")
-    samples: tuple[int, ...] = Field(default=(100, 1000, 10_000), min_length=3, description="N")
-    repeats: int = Field(default=400, ge=20, description="samples drawn for a quantile of the gap")
-    level: float = Field(default=0.95, gt=0, lt=1, description="'with high probability'")
-    slope: float = Field(default=2.0, gt=0, description="a of the linear network a·x₁ and of the wave")
-    radius: float = Field(default=0.25, gt=0, description="δ of the Gaussian setting")
-    output: float = Field(default=1.0, description="what the constant network says")
-    radius_shares: tuple[float, ...] = Field(
-        default=(0.3, 0.03, 0.003), description="δ as shares of the sample's spacing N^(−1/D)"
+    dimensions: tuple[int, ...] = setting((1, 2, 3, 4, 5, 6), "dimensions D", letter="D")
+    samples: tuple[int, ...] = setting((100, 1000, 10_000), "sample sizes N", letter="N", min_length=3)
+    repeats: int = setting(400, "samples drawn for a quantile of the gap", ge=20)
+    level: float = setting(0.95, "level of the quantile that stands for 'with high probability'", gt=0, lt=1)
+    slope: float = setting(2.0, "a of the linear network a·x₁ and of the wave", letter="a", gt=0)
+    radius: float = setting(0.25, "δ of the Gaussian setting", letter="δ", gt=0)
+    output: float = setting(1.0, "what the constant network says")
+    radius_shares: tuple[float, ...] = setting(
+        (0.3, 0.03, 0.003), "δ as shares of the sample's spacing N^(−1/D)"
     )
-    points: int = Field(default=20_000, ge=100, description="fresh points for distances to the sample")
-    bandwidths: tuple[float, ...] = Field(default=(0.4, 0.2, 0.1, 0.05, 0.025), min_length=3)
-    phases: tuple[float, ...] = Field(default=(0.01, 0.1, 1.0, 10.0, 100.0), description="ω·δ of the wave")
+    points: int = setting(20_000, "fresh points for distances to the sample", ge=100)
+    bandwidths: tuple[float, ...] = setting(
+        (0.4, 0.2, 0.1, 0.05, 0.025), "bandwidths h of the proof's two terms", letter="h", min_length=3
+    )
+    phases: tuple[float, ...] = setting((0.01, 0.1, 1.0, 10.0, 100.0), "ω·δ of the wave")
 
 
 class Gap(Columns):
@@ -189,7 +195,7 @@ def bias(spec: KnownDensity, bandwidth: float, dim: int) -> float:
     ξ₁ has the density ∝ (1 − t²)^((D−1)/2); L at x₁ + hξ₁ keeps the label of x₁, as the proof's p_S does.
     """
     x, weights = nodes()
-    t = np.linspace(-1, 1, 401)[1:-1]
+    t = np.linspace(-1, 1, KERNEL_NODES)[1:-1]
     kernel = (1 - t * t) ** ((dim - 1) / 2)
     kernel /= kernel.sum()
     clean = softplus(-spec.slope * np.abs(x))
@@ -274,6 +280,18 @@ def run_density(spec: KnownDensity, folder: Folder) -> Json:
     }
 
 
+def size(spec: KnownDensity) -> Size:
+    """Repeated samples, distances to a sample found by a tree, and the quadrature of the first term."""
+    largest, drawn = max(spec.samples), spec.repeats * sum(spec.samples)
+    quadrature = NODES * KERNEL_NODES
+    seeds, dimensions = len(spec.seeds), len(spec.dimensions)
+    # A tree looks at about 2^D neighbouring cells of ten points.
+    distances = spec.points * len(spec.samples) * sum(2**dim * 10 for dim in spec.dimensions)
+    work = seeds * (2 * drawn + distances) + dimensions * len(spec.bandwidths) * quadrature
+    held = max(spec.repeats * largest, quadrature, (largest + spec.points) * max(spec.dimensions))
+    return Size(held, work, rate=1e8)
+
+
 EXPERIMENTS = (
     Experiment(
         name="known-density",
@@ -284,5 +302,14 @@ EXPERIMENTS = (
         run=run_density,
         columns={"gaps": Gap, "memory": MemoryGap, "terms": ProofTerm, "constants": LowerConstant},
         takes={"quick": "2 s", "cpu": "10 s", "paper": "10 s"},
+        highlights=(
+            Highlight(
+                "largest_share_linear", "Theorem E.1, linear network: gap over the bound without its constant"
+            ),
+            Highlight("gap_of_a_constant", "Theorem E.1, constant network, whose bound is 0: largest gap"),
+            Highlight("largest_gap_remembered", "loss that remembers the sample, δ apart: largest gap"),
+            Highlight("least_constant_wave", "Proposition E.2, wave: least constant"),
+        ),
+        size=size,
     ),
 )

@@ -19,19 +19,25 @@ from itertools import product
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from featscope.core.columns import Columns, column
 from featscope.core.errors import require
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
+from featscope.experiments.cost import Size
+from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.nets.built.counting import packing_sites, parameters_needed, shattered_share
 from featscope.nets.built.robust import memorising_network
 
 Row = dict[str, Any]
 F64 = torch.float64
+#: rows whose distances to all others are held at a time
+CHUNK = 500
+#: sites of which every labelling is built at most
+MOST_SHATTERED = 12
 
 
 class LowerBound(Spec):
@@ -40,22 +46,19 @@ class LowerBound(Spec):
     dtype: Literal["float64"] = "float64"
     profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"seeds": [0, 1], "shattered": [[2, 5], [3, 2]]}}
 
-    listed: tuple[tuple[int, float], ...] = Field(
-        default=((2, 0.2), (3, 0.2), (5, 0.2), (7, 0.2), (3, 0.1), (4, 0.1), (3, 0.01), (2, 0.001)),
-        description="(D, δ) whose sites are listed",
+    listed: tuple[tuple[int, float], ...] = setting(
+        ((2, 0.2), (3, 0.2), (5, 0.2), (7, 0.2), (3, 0.1), (4, 0.1), (3, 0.01), (2, 0.001)),
+        "(D, δ) whose sites are listed",
     )
-    shattered: tuple[tuple[int, int], ...] = Field(
-        default=((2, 5), (2, 9), (3, 2), (3, 3), (4, 2)),
-        description="(D, sites an axis), every labelling built",
+    shattered: tuple[tuple[int, int], ...] = setting(
+        ((2, 5), (2, 9), (3, 2), (3, 3), (4, 2)), "(D, sites an axis), every labelling built"
     )
-    counted: tuple[int, ...] = Field(
-        default=(81, 243, 729, 2187, 6561), description="n of the exact count: 3^(D−1), D = 5 … 9"
-    )
-    mus: tuple[float, ...] = Field(default=(0.0, 0.05, 0.1), description="robust error μ that is allowed")
-    radii: tuple[float, ...] = Field(default=(0.2, 0.1, 0.01, 0.005, 0.001), description="δ of the growth")
-    dimensions: tuple[int, ...] = Field(default=(8, 16, 24, 32, 48), description="D of the growth")
-    neural: tuple[int, ...] = Field(default=(2, 3, 4, 5, 6), description="D of the neural-separable laws")
-    width: int = Field(default=16, ge=2, description="width of the random clean network's two layers")
+    counted: tuple[int, ...] = setting((81, 243, 729, 2187, 6561), "n of the exact count: 3^(D−1), D = 5 … 9")
+    mus: tuple[float, ...] = setting((0.0, 0.05, 0.1), "robust error μ that is allowed", letter="μ")
+    radii: tuple[float, ...] = setting((0.2, 0.1, 0.01, 0.005, 0.001), "δ of the growth", letter="δ")
+    dimensions: tuple[int, ...] = setting((8, 16, 24, 32, 48), "D of the growth", letter="D")
+    neural: tuple[int, ...] = setting((2, 3, 4, 5, 6), "D of the neural-separable laws")
+    width: int = setting(16, "width of the random clean network's two layers", ge=2)
 
 
 class ListedSites(Columns):
@@ -116,7 +119,7 @@ def axis_sites(delta: float) -> Tensor:
     return torch.linspace(0, 1, math.ceil(1 / (2 * delta)), dtype=F64)
 
 
-def least_distance(x: Tensor, chunk: int = 500) -> float:
+def least_distance(x: Tensor, chunk: int = CHUNK) -> float:
     """The least ℓ∞ distance of two rows."""
     least = math.inf
     for start in range(0, len(x), chunk):
@@ -145,7 +148,7 @@ def shattered_row(dim: int, axis: int) -> Row:
         -1, dim - 1
     )
     n = len(site)
-    require(n <= 12, "every labelling is built, 2^n of them", f"n={n}", "take fewer sites")
+    require(n <= MOST_SHATTERED, "every labelling is built, 2^n of them", f"n={n}", "take fewer sites")
     middle = torch.cat([site, torch.full((n, 1), 0.5, dtype=F64)], -1)
     seen, wrong, slack, size = set[tuple[bool, ...]](), 0, math.inf, 0
     for signs in product((-1.0, 1.0), repeat=n):
@@ -280,6 +283,21 @@ def run_bound(spec: LowerBound, folder: Folder) -> Json:
     }
 
 
+def size(spec: LowerBound) -> Size:
+    """Distances of listed sites in chunks, a network for every labelling, and counts in whole numbers."""
+    listed = [packing_sites(dim, delta) for dim, delta in spec.listed]
+    # More sites than MOST_SHATTERED are refused, so they cost no more.
+    shattered = [(min(axis ** (dim - 1), MOST_SHATTERED), dim) for dim, axis in spec.shattered]
+    laws = sum(3 ** (dim - 1) * (3 ** (dim - 1) + spec.width**2) for dim in spec.neural)
+    distances = sum(n * n * dim for n, (dim, _) in zip(listed, spec.listed, strict=True))
+    # Building a network takes as long as some thousand products for each site and axis.
+    labelled = sum(2**n * 1000 * n * dim for n, dim in shattered)
+    # A binomial of n has about n digits, and about n of them are summed.
+    counted = len(spec.mus) * sum(n * n for n in spec.counted)
+    held = max(min(CHUNK, max(listed)) * max(listed), *(9 ** (dim - 1) for dim in spec.neural))
+    return Size(held, distances + labelled + counted + len(spec.seeds) * laws)
+
+
 EXPERIMENTS = (
     Experiment(
         name="lower-bound",
@@ -296,5 +314,11 @@ EXPERIMENTS = (
             "neural": NeuralLaw,
         },
         takes={"quick": "2 s", "cpu": "10 s", "paper": "10 s"},
+        highlights=(
+            Highlight("labellings", "labellings built, each with a certified network"),
+            Highlight("least_slack", "least certified margin on the balls"),
+            Highlight("least_room", "neural-separable laws: least radius in which the network is linear"),
+        ),
+        size=size,
     ),
 )
