@@ -287,11 +287,11 @@ def size(spec: LowerBound) -> Size:
     """Distances of listed sites in chunks, a network for every labelling, and counts in whole numbers."""
     listed = [packing_sites(dim, delta) for dim, delta in spec.listed]
     # More sites than MOST_SHATTERED are refused, so they cost no more.
-    shattered = [(min(axis ** (dim - 1), MOST_SHATTERED), dim) for dim, axis in spec.shattered]
+    shattered = [min(axis ** (dim - 1), MOST_SHATTERED) for dim, axis in spec.shattered]
     laws = sum(3 ** (dim - 1) * (3 ** (dim - 1) + spec.width**2) for dim in spec.neural)
     distances = sum(n * n * dim for n, (dim, _) in zip(listed, spec.listed, strict=True))
-    # Building a network takes as long as some thousand products for each site and axis.
-    labelled = sum(2**n * 1000 * n * dim for n, dim in shattered)
+    # Measured: a small network takes 0.9 ms to build, whatever its sites.
+    labelled = sum(9e5 * 2**n for n in shattered)
     # A binomial of n has about n digits, and about n of them are summed.
     counted = len(spec.mus) * sum(n * n for n in spec.counted)
     held = max(min(CHUNK, max(listed)) * max(listed), *(9 ** (dim - 1) for dim in spec.neural))
