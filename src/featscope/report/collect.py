@@ -16,7 +16,7 @@ from featscope.report.sections import Links, Section, Trouble, in_order, listed,
 from featscope.report.settings import distinguished, told
 
 #: bytes of pictures that a page may hold; runs that do not fit are listed without figures
-PICTURES = 6_000_000
+PICTURES = 5_500_000
 #: runs that a page shows in full
 MOST_IN_FULL = 80
 
@@ -91,9 +91,10 @@ def collect(folders: Sequence[Path], tell: Callable[[str], None] = lambda _: Non
 
 
 def _within_budget(runs: Sequence[Run], ledger: Ledger) -> tuple[list[Section], list[Trouble]]:
-    """Runs in full as long as there is room, those that the ledger reads first; then the others, listed."""
+    """Runs in full as long as there is room: those that the ledger reads before others, and of these each
+    experiment's usual settings before variants; what does not fit is listed."""
     links, ordered = Links(ledger.entries), in_order(runs)
-    wanted = sorted(ordered, key=lambda run: not links.of_run(run))
+    wanted = sorted(ordered, key=lambda run: (not links.of_run(run), bool(told(run).changes)))
     made: dict[Path, Section] = {}
     troubles: list[Trouble] = []
     room = PICTURES
