@@ -247,7 +247,7 @@ def test_hostile_text_is_shown_as_it_is(open_page: Open) -> None:
 QUESTIONS: dict[str, tuple[list[str], str]] = {
     "does the statement on robustness hold, and under which threat?": (
         ["nav a[href='#findings']"],
-        "#findings li:has(a[href='#AT-P3.2']) a.reading.FAILS:has-text('full-ball')",
+        "#findings li:has(a[href='#AT-P3.2']) a.reading.OUT_OF_SCOPE:has-text('full-ball')",
     ),
     "how sure is that, and what is the proof?": (
         ["nav a[href='#findings']", "#findings a[href='#AT-P3.2-full-ball']"],
