@@ -13,6 +13,7 @@ from judge_rows_cgro_training import samples
 from judging import finding
 
 from featscope.certificates.cgro import ball_failures, robust_memory
+from featscope.claims import packing as packing_claims
 from featscope.claims.claim import Verdict
 from featscope.claims.judging import (
     at_most,
@@ -32,7 +33,7 @@ from featscope.experiments.run import Run
 from featscope.experiments.runner import run
 from featscope.experiments.spec import request
 from featscope.papers.cgro import claims_built as cgro_built
-from featscope.papers.cgro import claims_lower, claims_stages
+from featscope.papers.cgro import claims_stages
 from featscope.papers.cgro import claims_training as cgro
 from featscope.papers.cgro.signal_lemmas import decay_share, doublings, growth_time, summed_time
 from featscope.papers.cgro.signal_stages import SignalStages, plateau
@@ -268,8 +269,8 @@ def test_quick_profiles_run_and_their_claims_hold(name: str, judges: list, store
 def test_packing_counts_and_illustration(store: Store) -> None:
     done = quick("packing", store, widths=[2, 8], train_dimensions=[2], train_steps=200)
     runs = {"run": done}
-    assert claims_lower.exponential(runs).verdict is Verdict.HOLDS
-    assert claims_lower.law_holds(runs).verdict is Verdict.HOLDS
+    assert packing_claims.exponential(runs).verdict is Verdict.HOLDS
+    assert packing_claims.law_holds(runs).verdict is Verdict.HOLDS
     needed = (
         done.part("count")
         .filter((done.part("count")["delta"] == 0.2) & (done.part("count")["mu"] == 0.1))
