@@ -3,6 +3,7 @@ the search."""
 
 import ast
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -299,3 +300,20 @@ def test_memory_may_miss_an_eighth_of_its_room_and_no_more() -> None:
         assert (verified(made).refused is not None) == refused
     touching = Certificate("memory", "m", arrays, {"delta": 0.25, "separation": 0.5})
     assert verified(touching).refused == "the separation is not above 2δ"
+
+
+@pytest.mark.parametrize(("stated", "refused"), [(None, False), (math.inf, False), (5.0, True)])
+def test_a_radius_that_is_infinite_is_stated_as_such(stated: float | None, refused: bool) -> None:
+    """f = ReLU(1) is positive everywhere; JSON states its radius as null."""
+    arrays = {
+        "w": np.zeros((1, 2)),
+        "b": np.ones(1),
+        "a": np.ones(1),
+        "x": np.array([[2.0, -3.0]]),
+        "y": np.array([1.0]),
+        "delta": np.array([[math.inf, math.inf]]),
+        "certificate": np.zeros((1, 2, 2)),
+    }
+    outcome = verified(Certificate("relu-radii", "radii[seed=0]", arrays, {}, {"radii": [stated]}))
+    assert (outcome.refused == "a stated radius is not the certified one") is refused
+    assert (outcome.refused is None) is not refused

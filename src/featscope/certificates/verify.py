@@ -76,9 +76,10 @@ def _radii(c: Certificate) -> Outcome:
         return Outcome(told)
     if stated.shape != proof.lower.shape:
         return Outcome(told, f"{stated.size} radii are stated, {len(settled)} certified")
-    finite = np.isfinite(proof.lower)
+    # JSON has no word for ∞: such a radius is stated as null.
+    never = ~np.isfinite(proof.lower) & np.isnan(stated)
     inside = (stated >= proof.lower * (1 - SETTLED)) & (stated <= proof.upper * (1 + SETTLED))
-    return Outcome(told, None if (inside | ~finite).all() else "a stated radius is not the certified one")
+    return Outcome(told, None if (inside | never).all() else "a stated radius is not the certified one")
 
 
 def _ball(c: Certificate) -> Outcome:

@@ -56,7 +56,7 @@ def _cubic_used() -> Table:
 
 @judged("CG-LA.4", "by degree")
 def _cubic_degree() -> Table:
-    """At ln d = 1000 the share allowed is 3/10."""
+    """At ln d = 500 the share allowed is 3/500^⅓ = .378; below ln d = 27 it is no share."""
     d = math.exp(500.0)
     allowed = 3 * 500 ** (-1 / 3)
     return Table(
@@ -65,6 +65,7 @@ def _cubic_degree() -> Table:
         at_bound=Case(noise(*[allowed - 1e-12] * 3, d=d), "HOLDS", 0.0, 0.0),
         bad_seed=Case(noise(0.3, 0.3, 0.5, d=d), "INCONCLUSIVE"),
         nan=Case(noise(0.3, NAN, 0.3, d=d), "INCONCLUSIVE"),
+        more=(Case(noise(0.3, 0.3, 0.3, d=1000.0), "VACUOUS"),),
     )
 
 
