@@ -312,7 +312,7 @@ def test_a_radius_that_is_infinite_is_stated_as_such(stated: float | None, refus
         "x": np.array([[2.0, -3.0]]),
         "y": np.array([1.0]),
         "delta": np.array([[math.inf, math.inf]]),
-        "certificate": np.zeros((1, 2, 2)),
+        "certificate": np.ones((1, 2, 1)),
     }
     outcome = verified(Certificate("relu-radii", "radii[seed=0]", arrays, {}, {"radii": [stated]}))
     assert (outcome.refused == "a stated radius is not the certified one") is refused
