@@ -24,6 +24,7 @@ LAYERS = [
     "plots",
     "papers",
     "report",
+    "probe",
     "front",
     "bench",
     "cli",
@@ -70,6 +71,7 @@ def test_imports_point_upwards(path: Path) -> None:
         assert theirs is None or theirs <= mine, (
             f"{'.'.join(own)} imports {'.'.join(target)} from a layer below"
         )
+        assert own[0] != "probe" or target[:1] != ("papers",), f"{'.'.join(own)} imports a paper"
         if own[0] == "papers" and target[:1] == ("papers",):
             assert target[:2] == own[:2], f"{'.'.join(own)} imports {'.'.join(target)} of another paper"
 
