@@ -1,5 +1,5 @@
 """A search without gradients over square patches (after Andriushchenko et al. 2020): what it finds, masked
-gradients cannot hide.
+gradients cannot hide. On vectors (N, d) a patch is a run of entries.
 
 ℓ∞: the perturbation is ±ε, one sign for each channel and square; a square is redrawn and kept if the margin
 falls. Other norms: a square bump of random signs is added and the sum is projected on the threat, a plainer
@@ -8,6 +8,7 @@ search than the published ℓ2 one.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -45,6 +46,8 @@ class Square:
     def side(self, query: int, height: int, width: int) -> int:
         """The squares' side, which falls as the search goes on."""
         share = self.share / 2 ** sum(query > h * self.queries for h in _HALVINGS)
+        if height == 1:
+            return max(1, round(share * width))
         return max(1, min(round(math.sqrt(share * height * width)), height, width))
 
     @torch.no_grad()
@@ -53,11 +56,14 @@ class Square:
         left alone.
         """
         require(
-            x.dim() == 4,
-            "squares are drawn on images (N, C, H, W)",
+            x.dim() in (2, 4),
+            "squares are drawn on images (N, C, H, W) and on vectors (N, d)",
             f"shape {tuple(x.shape)}",
             "use another attack",
         )
+        if x.dim() == 2:
+            strip = dataclasses.replace(threat, event=3)
+            return self(lambda images: model(images[:, 0, 0]), x[:, None, None], y, strip, rng)[:, 0, 0]
         with kept(model):
             best, worst = torch.zeros_like(x), margin(model(x), y)
             left = (worst > 0).nonzero()[:, 0]
@@ -90,7 +96,8 @@ class Square:
         n, channels, height, width = x.shape
         side = self.side(query, height, width)
         inside = (
-            _window(n, height, side, rng)[:, None, :, None] & _window(n, width, side, rng)[:, None, None, :]
+            _window(n, height, min(side, height), rng)[:, None, :, None]
+            & _window(n, width, side, rng)[:, None, None, :]
         )
         inside = inside.to(x.device)
         signs = _signs((n, channels, 1, 1), rng).to(x)

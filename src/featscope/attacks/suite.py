@@ -174,25 +174,41 @@ def assess_curve(
     chosen, warnings = usual_attacks(x) if attacks is None else (list(attacks), [])
     warnings += preflight(model, x[:batch], y[:batch], threat, chosen)
     searched, folded = fast_copy(model, x, fast)
-    found, dropped = search(
-        model,
-        searched,
-        x,
-        y,
-        _look(x, y, threat, radii, chosen, seed, batch),
-        _look(x, y, threat, radii, _quick(chosen), seed, batch),
-    )
+    found, dropped = settle(model, searched, x, y, threat, radii, chosen, seed, batch)
     warnings += dropped
     curve = count(radii, found)
     warnings += _afterwards(model, curve, x, y, threat, chosen, seed)
     return replace(curve, warnings=warnings, folded=folded)
 
 
+def settle(
+    model: Model,
+    copy: Model,
+    x: Tensor,
+    y: Tensor,
+    threat: Threat,
+    radii: Sequence[float],
+    attacks: Sequence[Attack],
+    seed: int,
+    batch: int = 250,
+) -> tuple[Fallen, list[str]]:
+    """All attacks at all radii, searched on a copy and settled on the network, and what speaks against it."""
+    return search(
+        model,
+        copy,
+        x,
+        y,
+        _look(x, y, threat, radii, attacks, seed, batch),
+        _look(x, y, threat, radii, _quick(attacks), seed, batch),
+    )
+
+
 def usual_attacks(x: Tensor, steps: int = 50) -> tuple[list[Attack], list[str]]:
-    """The ensemble, and a warning where the search without gradients has no images to draw squares on."""
-    if x.dim() == 4:
+    """The ensemble, and a warning where the search without gradients has nothing to draw squares on."""
+    if x.dim() in (2, 4):
         return ensemble(steps), []
-    return ensemble(steps)[:-1], ["no search without gradients: squares are drawn on images (N, C, H, W)"]
+    told = "no search without gradients: squares are drawn on images (N, C, H, W) and on vectors (N, d)"
+    return ensemble(steps)[:-1], [told]
 
 
 def _quick(attacks: Sequence[Attack]) -> list[Attack]:

@@ -1,4 +1,4 @@
-"""Intervals: for proportions (Wilson), for means over seeds (Student), for exponents (least squares on
+"""Intervals: for proportions (Wilson, exact), for means over seeds (Student), for exponents (least squares on
 logarithms), for correlations (Fisher)."""
 
 from __future__ import annotations
@@ -39,6 +39,21 @@ def wilson(hits: int, n: int, confidence: float = 0.95) -> Interval:
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     # At p = 0 and p = 1 the ends are exact; rounding must not move them inside.
     return Interval(p, 0.0 if hits == 0 else centre - half, 1.0 if hits == n else centre + half)
+
+
+def exact_binomial(hits: int, n: int, confidence: float = 0.95) -> Interval:
+    """Return the proportion hits/n with its exact interval (Clopper and Pearson): it holds the true share with
+    at least this confidence, whatever the share and n."""
+    require(
+        0 <= hits <= n and n > 0,
+        "a proportion needs 0 ≤ hits ≤ n and n > 0",
+        f"hits={hits}, n={n}",
+        "count again",
+    )
+    tail = (1 - confidence) / 2
+    low = 0.0 if hits == 0 else float(sps.beta.ppf(tail, hits, n - hits + 1))
+    high = 1.0 if hits == n else float(sps.beta.ppf(1 - tail, hits + 1, n - hits))
+    return Interval(hits / n, low, high)
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 
+class Called(nn.Module):
+    """Any function of images as a network."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What the function gives."""
+        return self.function(x)
+
+
 class Picked(nn.Module):
-    """The entry ``key`` of a network's tuple or mapping of outputs."""
+    """The entry ``key`` of a network's tuple or mapping of outputs, or the attribute of that name."""
 
     def __init__(self, net: nn.Module, key: int | str = 0) -> None:
         super().__init__()
@@ -16,8 +31,14 @@ class Picked(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The chosen output."""
-        outputs: Tensor = self.net(x)[self.key]
-        return outputs
+        return self.of(self.net(x), self.key)
+
+    @staticmethod
+    def of(outputs: Any, key: int | str) -> Tensor:
+        """The chosen entry."""
+        named = isinstance(key, str) and not isinstance(outputs, Mapping)
+        chosen: Tensor = getattr(outputs, str(key)) if named else outputs[key]
+        return chosen
 
 
 class OneLogit(nn.Module):

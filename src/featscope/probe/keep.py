@@ -1,5 +1,5 @@
-"""What a probe has finished, kept in its folder: a step that is there is read, not made again, so that a probe
-that was killed goes on and ends with the same numbers.
+"""What a probe has finished, kept in its folder: a step that is there is read, not made again, so that a
+probe that was killed goes on and ends with the same numbers.
 
 Each step is one safetensors file with its tensors, and its numbers in the header; it appears whole or not at
 all. Decisions that depend on the clock (how many examples a budget allows) are steps too.
@@ -65,7 +65,7 @@ class Keep:
 
     @property
     def cost(self) -> float:
-        """Seconds that one example costs forward and backward, measured once: decisions by it stay decided."""
+        """Seconds that one example costs forward and backward, measured once: what it decides stays decided."""
         return float(self.once("cost", lambda: {"seconds": _seconds(self.subject)})["seconds"])
 
     def perturbations(self, name: str, index: Tensor, delta: Tensor, train: bool = False) -> None:
@@ -76,7 +76,8 @@ class Keep:
             return
         subject = self.subject
         x, y = (subject.train_x, subject.train_y) if train else (subject.x, subject.y)
-        assert x is not None and y is not None
+        assert x is not None
+        assert y is not None
         size = _norms(delta, subject.norm)
         arrays = {"x": x[index], "y": y[index], "index": index, "delta": delta, "size": size}
         self._write(path, {**arrays, "norm": subject.norm, "bounds": subject.bounds})

@@ -12,11 +12,12 @@ from featscope.attacks.threat import Threat
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A network in evaluation mode with frozen parameters that gives logits (N, K), its test examples, training
-    examples where there are any, and the threat.
+    """A network in evaluation mode with frozen parameters that gives logits (N, K), its test examples,
+    training examples where there are any, and the threat.
 
     ``groups`` has a group index for each class (length K) or for each test example (length N); ``names`` are
-    the classes' names; ``reference`` is a network to read features with.
+    the classes' names; ``reference`` is a network to read features with; ``layer`` names the linear layer
+    that is taken for the last, where it is not the last that was registered.
     """
 
     network: nn.Module
@@ -31,6 +32,7 @@ class Subject:
     names: tuple[str, ...] = ()
     reference: nn.Module | None = None
     seed: int = 0
+    layer: str | None = None
 
     @property
     def classes(self) -> int:
@@ -50,4 +52,5 @@ class Subject:
     def head(self) -> tuple[str, nn.Linear] | None:
         """The last linear layer with its name, if there is one."""
         linear = [(name, part) for name, part in self.network.named_modules() if isinstance(part, nn.Linear)]
-        return linear[-1] if linear else None
+        chosen = [pair for pair in linear if self.layer is None or pair[0].endswith(self.layer)]
+        return chosen[-1] if chosen else None
