@@ -6,6 +6,7 @@
     fs.check("AT-P3.2", profile="quick", out="runs")                                   # its readings with
     verdicts
     fs.robustness(model, x, y, eps=8 / 255)                                            # any torch classifier
+    fs.probe(model, x, y, eps=8 / 255, out="probe")                                    # and which theory explains
 
 Every name is imported when it is first used: `import featscope` itself loads neither torch nor anything else
 heavy.
@@ -29,6 +30,7 @@ _DOORS = {
     "check": "featscope.front",
     "claims": "featscope.front",
     "experiments": "featscope.front",
+    "probe": "featscope.probe.run",
     "robustness": "featscope.front",
     "robustness_curve": "featscope.front",
     "run": "featscope.front",
@@ -45,6 +47,7 @@ __all__ = [
     "check",
     "claims",
     "experiments",
+    "probe",
     "robustness",
     "robustness_curve",
     "run",
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
     from featscope.laws.clusters import ClusterLaw
     from featscope.laws.patches import PatchLaw
     from featscope.laws.signal import SignalLaw
+    from featscope.probe.run import probe
 else:
 
     def __getattr__(name: str) -> object:

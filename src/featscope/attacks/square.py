@@ -47,7 +47,8 @@ class Square:
         """The squares' side, which falls as the search goes on."""
         share = self.share / 2 ** sum(query > h * self.queries for h in _HALVINGS)
         if height == 1:
-            return max(1, round(share * width))
+            run: int = round(share * width)
+            return max(1, run)
         return max(1, min(round(math.sqrt(share * height * width)), height, width))
 
     @torch.no_grad()

@@ -42,8 +42,8 @@ def wilson(hits: int, n: int, confidence: float = 0.95) -> Interval:
 
 
 def exact_binomial(hits: int, n: int, confidence: float = 0.95) -> Interval:
-    """Return the proportion hits/n with its exact interval (Clopper and Pearson): it holds the true share with
-    at least this confidence, whatever the share and n."""
+    """Return the proportion hits/n with its exact interval (Clopper and Pearson): it holds the true share
+    with at least this confidence, whatever the share and n."""
     require(
         0 <= hits <= n and n > 0,
         "a proportion needs 0 ≤ hits ≤ n and n > 0",

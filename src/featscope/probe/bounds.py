@@ -1,5 +1,5 @@
-"""Certified radii: bounds on the logits' differences over a whole ball, propagated through the layers, and the
-largest radius at which they keep their sign, by bisection.
+"""Certified radii: bounds on the logits' differences over a whole ball, propagated through the layers, and
+the largest radius at which they keep their sign, by bisection.
 
 Values between layers are bounded by intervals, narrow layers and the first one by linear bounds; the final
 differences F_y − F_j are bounded by a linear function of the input (bounds go backward through the layers; an
@@ -20,7 +20,7 @@ from torch.nn import functional
 from featscope.attacks.threat import Threat
 from featscope.probe.layers import ACTIVATIONS, Layer, forward
 
-#: entries before an activation, times all entries before them, up to which they are bounded by linear functions
+#: entries before an activation, times all entries before them, up to which linear functions bound them
 NARROW = 300_000
 #: entries of the matrix of an affine beginning up to which its rows are measured
 BEGINNING = 4_000_000

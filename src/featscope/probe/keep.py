@@ -65,7 +65,7 @@ class Keep:
 
     @property
     def cost(self) -> float:
-        """Seconds that one example costs forward and backward, measured once: what it decides stays decided."""
+        """Seconds that one example costs forward and backward, measured once: what it decides stays so."""
         return float(self.once("cost", lambda: {"seconds": _seconds(self.subject)})["seconds"])
 
     def perturbations(self, name: str, index: Tensor, delta: Tensor, train: bool = False) -> None:
@@ -111,7 +111,8 @@ def _read(path: Path) -> Step:
 
 
 def _norms(delta: Tensor, norm: str) -> Tensor:
-    return torch.linalg.vector_norm(delta.flatten(1), torch.inf if norm == "Linf" else 2, dim=1)
+    sizes: Tensor = torch.linalg.vector_norm(delta.flatten(1), torch.inf if norm == "Linf" else 2, dim=1)
+    return sizes
 
 
 def _seconds(subject: Subject, examples: int = 32, rounds: int = 3) -> float:

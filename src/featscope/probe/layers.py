@@ -35,8 +35,8 @@ class Unreadable(FeatscopeError):
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One map: its kind, the numbers of the values it reads (0 is the input, k + 1 the result of layer k), its
-    arrays and its sizes."""
+    """One map: its kind, the numbers of the values it reads (0 is the input, k + 1 the result of layer k),
+    its arrays and its sizes."""
 
     kind: str
     reads: tuple[int, ...]
@@ -55,7 +55,8 @@ class Layer:
         if self.kind == "relu":
             return values[0].clamp(min=0)
         if self.kind == "max":
-            return functional.max_pool2d(values[0], **self.options)
+            pooled: Tensor = functional.max_pool2d(values[0], **self.options)
+            return pooled
         if self.kind in ACTIVATIONS:
             return ACTIVATIONS[self.kind](values[0])
         return self.linear_part(values[0]) + self.constant(values[0])

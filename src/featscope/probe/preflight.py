@@ -1,5 +1,5 @@
-"""What is looked at before anything is measured. What is wrong is named with what mends it; what would make an
-attack meaningless stops the probe in one line.
+"""What is looked at before anything is measured. What is wrong is named with what mends it; what would make
+an attack meaningless stops the probe in one line.
 """
 
 from __future__ import annotations
@@ -178,18 +178,9 @@ def _batch(subject: Subject, x: Tensor, outputs: Tensor) -> Finding | None:
 
 
 def _gradient(subject: Subject, x: Tensor, y: Tensor, outputs: Tensor) -> Finding:
-    try:
-        _, pull = linearise(subject.network, x)
-        gradient = pull(MARGIN.grad(outputs, y)).flatten(1)
-    except BadInput:
-        return Finding(
-            "gradient",
-            1.0,
-            True,
-            "no gradient reaches the inputs: autograd is cut inside the network",
-            "gradient cut off",
-            "take detach(), no_grad and .data out of its forward",
-        )
+    # Where autograd is cut altogether, this stops the probe with the line that mends it.
+    _, pull = linearise(subject.network, x)
+    gradient = pull(MARGIN.grad(outputs, y)).flatten(1)
     require(
         bool(torch.isfinite(gradient).all()),
         "gradients must be finite",
@@ -218,7 +209,8 @@ def _saturated(subject: Subject, x: Tensor, y: Tensor, outputs: Tensor) -> Findi
         "saturation",
         still,
         True,
-        f"the softmax of the logits is 0 and 1 exactly at {still:.0%} of the examples, so the cross-entropy has no gradient there; attacks here climb the margin instead",
+        f"the softmax of the logits is 0 and 1 exactly at {still:.0%} of the examples: the cross-entropy "
+        "has no gradient there",
         "saturated softmax",
         "divide the logits by a temperature: predictions stay the same",
     )
@@ -260,7 +252,7 @@ def _scale(outputs: Tensor) -> Finding:
 def _accuracy(subject: Subject, right: Tensor) -> Finding:
     found = exact_binomial(int(right.sum()), len(right))
     chance = float(torch.bincount(subject.y).max()) / len(subject.y)
-    guessing = found.low <= chance and len(right) >= 10 and len(subject.y.unique()) > 1
+    guessing = found.low <= chance and len(right) >= 10 and float(subject.y.max()) > float(subject.y.min())
     told = f"clean accuracy {found.value:.1%} ({found.low:.1%} to {found.high:.1%}) of {len(right)} examples"
     more = f", no better than always the commonest class ({chance:.1%})" if guessing else ""
     return Finding(
