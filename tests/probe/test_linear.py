@@ -20,7 +20,7 @@ def linear(classes: int, d: int = 12) -> nn.Linear:
     with torch.no_grad():
         net.weight.copy_(torch.randn(classes, d, generator=stream(3, "weight")))
         net.bias.copy_(0.3 * torch.randn(classes, generator=stream(3, "bias")))
-    return net.eval()
+    return net.double().eval().requires_grad_(False)
 
 
 def exact_radii(net: nn.Linear, x: torch.Tensor, y: torch.Tensor, norm: str) -> torch.Tensor:
@@ -32,14 +32,14 @@ def exact_radii(net: nn.Linear, x: torch.Tensor, y: torch.Tensor, norm: str) -> 
         gaps = [float(values[label] - values[j]) for j in rivals]
         sizes = [float((net.weight[label] - net.weight[j]).norm(dual)) for j in rivals]
         radii.append(max(min(gap / size for gap, size in zip(gaps, sizes, strict=True)), 0.0))
-    return torch.tensor(radii)
+    return torch.tensor(radii, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("norm", ["Linf", "L2"])
 @pytest.mark.parametrize("classes", [2, 10])
 def test_both_radii_are_the_exact_one_within_a_percent(norm: str, classes: int) -> None:
     net = linear(classes)
-    x = torch.randn(60, 12, generator=stream(0, "x"))
+    x = torch.randn(60, 12, generator=stream(0, "x")).double()
     y = net(x).argmax(1)
     exact, threat = exact_radii(net, x, y, norm), Threat(norm, 1.0, 1)
     above = Nearest()(net, x, y, threat).radius
@@ -53,13 +53,13 @@ def test_both_radii_are_the_exact_one_within_a_percent(norm: str, classes: int) 
 @pytest.mark.parametrize("classes", [2, 10])
 def test_the_probe_of_a_linear_network_has_the_exact_numbers(classes: int) -> None:
     net = linear(classes)
-    x = torch.randn(60, 12, generator=stream(1, "x"))
+    x = torch.randn(60, 12, generator=stream(1, "x")).double()
     y = net(x).argmax(1)
     wrong = torch.arange(60) % 10 == 0
     y = torch.where(wrong, (y + 1) % classes, y)
     exact = exact_radii(net, x, y, "Linf")
     eps = float(exact[~wrong].quantile(0.4))
-    found = fs.probe(net, x, y, eps=eps, budget="20s")
+    found = fs.probe(net, x, y, eps=eps, budget="2s")
     at = found["robustness"]["at_eps"]
     assert found.established
     assert found["preflight"]["clean"]["value"] == pytest.approx(0.9)
@@ -75,7 +75,7 @@ def test_one_logit_is_certified_as_the_two_that_it_stands_for() -> None:
     net = nn.Linear(5, 1).requires_grad_(False)
     x = torch.randn(40, 5, generator=stream(0, "x"))
     y = (net(x)[:, 0] > 0).long()
-    found = fs.probe(net, x, y, eps=0.05, budget="10s")
+    found = fs.probe(net, x, y, eps=0.05, budget="2s")
     exact = net(x)[:, 0].abs() / net.weight.abs().sum()
     share = float((exact > 0.05).double().mean())
     assert found["robustness"]["at_eps"]["attacked"]["value"] == pytest.approx(share, abs=1e-9)
@@ -86,7 +86,7 @@ def test_one_logit_is_certified_as_the_two_that_it_stands_for() -> None:
 def test_the_bounds_of_the_inputs_widen_the_certificate_and_the_distance_alike() -> None:
     """Where the box stops a coordinate, both sides know."""
     net = linear(2)
-    x = torch.rand(30, 12, generator=stream(0, "box"))
+    x = torch.rand(30, 12, generator=stream(0, "box")).double()
     y = net(x).argmax(1)
     threat = Threat("Linf", 1.0, 1, bounds=(0.0, 1.0))
     above = Nearest()(net, x, y, threat).radius

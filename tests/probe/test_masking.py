@@ -85,7 +85,7 @@ def test_winners_that_take_all_are_seen_to_jump() -> None:
 def test_what_makes_an_attack_meaningless_stops_the_probe(
     function: Callable[[nn.Module, Tensor], Tensor], remedy: str, honest: nn.Module
 ) -> None:
-    with pytest.raises(BadInput, match="logits|autograd") as error:
+    with pytest.raises(BadInput, match=r"logits|autograd") as error:
         probed(Around(honest, function))
     assert remedy in str(error.value)
     assert "\n" not in str(error.value)

@@ -115,7 +115,7 @@ def test_broken_weights_are_named(plain: nn.Module) -> None:
     broken = copy.deepcopy(plain)
     with torch.no_grad():
         broken.head.weight[0, 0] = torch.nan
-    with pytest.raises(BadInput, match="weights must be finite.*head.weight.*another checkpoint"):
+    with pytest.raises(BadInput, match=r"weights must be finite.*head.weight.*another checkpoint"):
         logits(broken, *foreign.images(20, 3))
 
 

@@ -192,7 +192,7 @@ def _key(outputs: Any, n: int) -> int | str:
     fit = [
         key
         for key, value in entries.items()
-        if isinstance(value, Tensor) and len(value) == n and value.dim() <= 2
+        if isinstance(value, Tensor) and value.dim() in (1, 2) and len(value) == n
     ]
     if not fit:
         raise BadInput(

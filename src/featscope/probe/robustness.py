@@ -174,6 +174,7 @@ def measure(subject: Subject, seconds: float, keep: Keep, warned: Sequence[Findi
     searched, dropped = _search(subject, x, y, radii, chosen, keep)
     upper, delta = _nearest(subject, x, y, searched, keep)
     keep.perturbations(NAME, index[upper.isfinite() & (upper > 0)], delta[upper.isfinite() & (upper > 0)])
+    keep.once(f"{NAME}-radii", lambda: {"index": index, "upper": upper})
     certified = _certify(subject, x, y, upper, seconds * CERTIFYING, keep)
     written.certificates(keep, index[: len(certified.radius)], certified.radius)
     findings = _doubts(subject, x, y, upper, searched, keep)
