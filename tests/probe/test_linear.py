@@ -42,7 +42,7 @@ def test_both_radii_are_the_exact_one_within_a_percent(norm: str, classes: int) 
     x = torch.randn(60, 12, generator=stream(0, "x")).double()
     y = net(x).argmax(1)
     exact, threat = exact_radii(net, x, y, norm), Threat(norm, 1.0, 1)
-    above = Nearest()(net, x, y, threat).radius
+    above = Nearest().find(net, x, y, threat).radius
     below = certified_radii(layers_of(net, x), x, y, threat, above)
     assert bool((above >= exact * (1 - 1e-5)).all())
     assert bool((above <= exact * 1.01).all())
@@ -89,7 +89,7 @@ def test_the_bounds_of_the_inputs_widen_the_certificate_and_the_distance_alike()
     x = torch.rand(30, 12, generator=stream(0, "box")).double()
     y = net(x).argmax(1)
     threat = Threat("Linf", 1.0, 1, bounds=(0.0, 1.0))
-    above = Nearest()(net, x, y, threat).radius
+    above = Nearest().find(net, x, y, threat).radius
     found = above.isfinite()
     below = certified_radii(layers_of(net, x), x, y, threat, above.clamp(max=1.0))
     assert bool((below[found] <= above[found] * (1 + 1e-6)).all())

@@ -141,11 +141,10 @@ def _distances(one: Tensor, other: Tensor) -> Line:
     medians = [float(side.double().median()) for side in (first, second)]
     known = [value if value < float("inf") else None for value in medians]
     if known[0] is None or known[1] is None:
-        return Line("median distance", *known)
+        return Line("median distance", known[0], known[1])
     # The interval is that of the share of examples that are farther minus nearer, whose sign is the question.
-    return Line(
-        "median distance (interval: share farther − nearer)", *known, ahead.value, ahead.low, ahead.high
-    )
+    name = "median distance (difference: share farther − nearer)"
+    return Line(name, known[0], known[1], ahead.value, ahead.low, ahead.high)
 
 
 def _mechanisms(one: dict[str, Any], other: dict[str, Any]) -> list[Line]:

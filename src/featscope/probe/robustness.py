@@ -238,7 +238,7 @@ def _nearest(
     for number, piece in enumerate(pieces):
 
         def make(piece: Tensor = piece) -> dict[str, Any]:
-            return attack(subject.network, x[piece], y[piece], subject.threat)._asdict()
+            return attack.find(subject.network, x[piece], y[piece], subject.threat)._asdict()
 
         step = keep.once(f"{NAME}-nearest-{number:03}", make)
         fell, delta = searched["fooled_at"][piece], searched["delta"][piece]

@@ -203,7 +203,8 @@ def _given(found: Any, text: str) -> Examples:
         pairs = [found[i : i + 2] for i in range(0, len(found), 2)]
         if len(found) == 2 and all(isinstance(part, tuple | list) and len(part) == 2 for part in found):
             pairs = [*found]
-        return Examples(*pairs[-1], train=tuple(pairs[0]) if len(pairs) == 2 else None)  # type: ignore[arg-type]
+        train = (pairs[0][0], pairs[0][1]) if len(pairs) == 2 else None
+        return Examples(pairs[-1][0], pairs[-1][1], train)
     raise BadInput(
         "data are (x, y), (train, test) or a mapping", f"{text} gives {type(found).__name__}", "return (x, y)"
     )
