@@ -6,7 +6,7 @@
     fs.check("AT-P3.2", profile="quick", out="runs")                                   # its readings with
     verdicts
     fs.robustness(model, x, y, eps=8 / 255)                                            # any torch classifier
-    fs.probe(model, x, y, eps=8 / 255, out="probe")                                    # and which theory explains
+    fs.probe(model, x, y, eps=8 / 255, out="probe")                                    # and why
 
 Every name is imported when it is first used: `import featscope` itself loads neither torch nor anything else
 heavy.

@@ -47,8 +47,17 @@ class Nearest:
         require_at_least("steps", self.steps, 1)
         require_at_least("targets", self.targets, 1)
 
+    @property
+    def name(self) -> str:
+        """For example nearest40."""
+        return f"nearest{self.steps}"
+
+    def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:
+        """Return the smallest perturbations, as an attack: those within the threat fool."""
+        return self.find(model, x, y, threat).delta
+
     @torch.no_grad()
-    def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat) -> NearestFound:
+    def find(self, model: Model, x: Tensor, y: Tensor, threat: Threat) -> NearestFound:
         """Return the smallest perturbation found for each example."""
         with in_mode(model, "eval"):
             outputs = model(x)

@@ -28,14 +28,17 @@ _HALVINGS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 @dataclass(frozen=True)
 class Square:
     """``queries`` proposals for each example; ``share`` is the part of the image that the first squares
-    cover.
+    cover. A search that finds something is repeated with ``persist`` times the queries on what is left: what
+    fools one example of a batch often fools others.
     """
 
     queries: int = 500
     share: float = 0.8
+    persist: int = 1
 
     def __post_init__(self) -> None:
         require_at_least("queries", self.queries, 1)
+        require_at_least("persist", self.persist, 1)
         require(0 < self.share <= 1, "share must be in (0, 1]", f"share={self.share}", "use 0.8")
 
     @property
@@ -68,6 +71,7 @@ class Square:
         with kept(model):
             best, worst = torch.zeros_like(x), margin(model(x), y)
             left = (worst > 0).nonzero()[:, 0]
+            right = len(left)
             if len(left):
                 delta = self._stripes(x[left], threat, rng)
                 found = margin(model(x[left] + delta), y[left])
@@ -80,6 +84,10 @@ class Square:
                 found = margin(model(x[left] + delta), y[left])
                 better = found < worst[left]
                 best[left[better]], worst[left[better]] = delta[better], found[better]
+            left = (worst > 0).nonzero()[:, 0]
+            if self.persist > 1 and 0 < len(left) < right:
+                longer = dataclasses.replace(self, queries=self.persist * self.queries, persist=1)
+                best[left] = longer(model, x[left], y[left], threat, rng)
         return best
 
     def _stripes(self, x: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:

@@ -20,6 +20,7 @@ from featscope.attacks.copies import Fallen, Search, fast_copy, search
 from featscope.attacks.curve import AccuracyCurve, count, fall, require_ascending
 from featscope.attacks.evaluate import Evaluation, evaluate
 from featscope.attacks.mode import in_mode
+from featscope.attacks.nearest import Nearest
 from featscope.attacks.pgd import PGD, Attack
 from featscope.attacks.square import Square
 from featscope.attacks.threat import Threat
@@ -32,21 +33,25 @@ from featscope.core.streams import stream
 ZERO_GRADIENT = 0.05
 BLACK_BOX = 0.01
 
+#: how much longer the search without gradients looks once it has found something
+PERSIST = 10
+
 #: the cheap attack that goes first: cross-entropy's direction, which weighs all rival classes, without its
 #: saturation
 SINGLE = PGD(SOFT_MARGIN.name, steps=20, stop_early=True)
 
 
 def ensemble(steps: int = 50, queries: int = 500) -> list[Attack]:
-    """A cheap PGD first, adaptive PGD on the soft margin and on the margin, PGD at every wrong class, and a
-    search without gradients last.
+    """A cheap PGD first, adaptive PGD on the soft margin and on the margin, PGD at every wrong class, the
+    nearest way to the likeliest, and a search without gradients last.
     """
     return [
         replace(SINGLE, steps=min(steps, SINGLE.steps)),
         APGD(SOFT_MARGIN.name, steps),
         APGD("margin", steps),
         PGD("margin", steps, every_target=True, stop_early=True),
-        Square(queries),
+        Nearest(steps),
+        Square(queries, persist=PERSIST),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from featscope.bench import clusters, images, patch, signal, start
+from featscope.bench import clusters, images, patch, probe, signal, start
 from featscope.bench.timing import Ratio
 from featscope.core.errors import unknown
 
@@ -13,6 +13,7 @@ BENCHES: dict[str, Callable[[], Iterator[Ratio]]] = {
     "clusters": clusters.measure,
     "signal": signal.measure,
     "images": images.images,
+    "probe": probe.measure,
     "start": start.measure,
 }
 

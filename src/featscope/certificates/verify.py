@@ -18,6 +18,8 @@ from featscope.certificates.certificate import Certificate, Recheck, load_certif
 from featscope.certificates.cgro import ball_failures, robust_memory
 from featscope.certificates.ep import pair_separation
 from featscope.certificates.fa import verify as verify_radii
+from featscope.certificates.probe import Function, check_perturbations, check_radii, is_probe
+from featscope.certificates.probe import certificates as probed
 from featscope.certificates.stored import TENSORS, certificates
 from featscope.core.errors import BadInput, unknown
 from featscope.core.rules import RECOMPUTED, SETTLED
@@ -122,6 +124,8 @@ CHECKS: dict[str, Check] = {
     "cubic-ball": _ball,
     "memory": _memory,
     "pair": _pair,
+    "probe-perturbations": check_perturbations,
+    "probe-radii": check_radii,
 }
 
 
@@ -135,14 +139,19 @@ def verified(certificate: Certificate) -> Recheck:
         return Recheck("nothing", str(error))
 
 
-def found(path: Path) -> Iterator[tuple[Path, Certificate]]:
-    """The certificates of a file of its own, of a run, or of all runs below a folder, each with its place."""
+def found(path: Path, network: Function | None = None) -> Iterator[tuple[Path, Certificate]]:
+    """The certificates of a file of its own, of a run, of all runs below a folder, or of a probe, each with its
+    place; ``network`` gives the outputs of a probe's network where its folder cannot."""
     if path.is_file() and path.name != TENSORS:
         yield path, load_certificate(path)
         return
     root = path.parent if path.is_file() else path
     if not root.is_dir():
         raise BadInput("no such file or folder", str(path), "give a run folder, or a certificate file")
+    if is_probe(root):
+        for certificate in probed(root, network):
+            yield root, certificate
+        return
     for folder in _runs(root):
         for certificate in certificates(folder):
             yield folder, certificate

@@ -22,6 +22,7 @@ from featscope.cli.doctor import doctor
 from featscope.cli.explain import explain
 from featscope.cli.figures import figures_
 from featscope.cli.listing import list_
+from featscope.cli.probe import probe_
 from featscope.cli.report import report
 from featscope.cli.run import run
 from featscope.cli.show import show
@@ -41,6 +42,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "run": run,
     "check": check,
     "explain": explain,
+    "probe": probe_,
     "verify": verify_,
     "report": report,
     "figures": figures_,

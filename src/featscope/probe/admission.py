@@ -158,6 +158,11 @@ def _works(network: nn.Module, x: Tensor) -> bool:
     return True
 
 
+def with_logits(network: nn.Module, x: Tensor) -> nn.Module:
+    """The network with one tensor of logits out, for inputs that were admitted before."""
+    return _logits(network, x, torch.zeros(len(x), dtype=torch.int64), [])
+
+
 def _logits(network: nn.Module, x: Tensor, y: Tensor, notes: list[str]) -> nn.Module:
     """The network with one tensor of logits (N, K) out."""
     kind = {p.dtype for p in network.parameters() if p.is_floating_point()}
@@ -192,7 +197,7 @@ def _key(outputs: Any, n: int) -> int | str:
     fit = [
         key
         for key, value in entries.items()
-        if isinstance(value, Tensor) and len(value) == n and value.dim() <= 2
+        if isinstance(value, Tensor) and value.dim() in (1, 2) and len(value) == n
     ]
     if not fit:
         raise BadInput(

@@ -73,19 +73,15 @@ def margins(layers: list[Layer], region: Region, y: Tensor) -> Tensor:
 def _intervals(layers: list[Layer], region: Region) -> list[Interval]:
     """Bounds of the input and of every layer's result."""
     known: list[Interval] = [region.box]
-    size = region.x[0].numel()
-    read_by_bent = {
-        layer.reads[0] for layer in layers if not layer.affine and layer.kind not in ("add", "max")
-    }
+    narrow = _narrow(layers, [value[0].numel() for value in forward(layers, region.x[:1])])
     for number, layer in enumerate(layers, 1):
         low, high = _interval(layer, [known[read] for read in layer.reads])
         if number in region.rows:
             reach = region.radius.view(-1, *([1] * (low.dim() - 1))) * region.rows[number]
             centre = forward(layers[:number], region.x)[-1]
             low, high = torch.maximum(low, centre - reach), torch.minimum(high, centre + reach)
-        width = low[0].numel()
-        size += width
-        if number in read_by_bent and number not in region.rows and width * size <= NARROW:
+        if number in narrow and number not in region.rows:
+            width = low[0].numel()
             slope = torch.eye(width, dtype=torch.float64).view(1, width, *low.shape[1:])
             slope = slope.expand(len(low), *slope.shape[1:])
             part = layers[:number]
@@ -219,6 +215,19 @@ def _rows(layers: list[Layer], x: Tensor) -> dict[int, Tensor]:
                 at = layers[at - 1].reads[0]
             found[number] = slope.flatten(2).norm(dim=-1).view(one[number].shape)
     return found
+
+
+def worth_lines(layers: list[Layer], x: Tensor, ball: bool) -> list[int]:
+    """The values that are bounded by linear functions, not by intervals alone."""
+    values = forward(layers, x[:1])
+    found = _narrow(layers, [value[0].numel() for value in values])
+    return sorted(found | set(_rows(layers, x.double())) if ball else found)
+
+
+def _narrow(layers: list[Layer], widths: list[int]) -> set[int]:
+    """Values before an activation that are narrow enough."""
+    bent = {layer.reads[0] for layer in layers if not layer.affine and layer.kind not in ("add", "max")}
+    return {number for number in bent if number and widths[number] * sum(widths[: number + 1]) <= NARROW}
 
 
 @torch.no_grad()

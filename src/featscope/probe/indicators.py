@@ -27,6 +27,8 @@ SAMPLE = 64
 TRUE_SLOPE = 0.2
 #: the short step, as a share of the radius
 SHORT = 0.02
+#: after so many halvings a continuous margin has lost all of its largest change, a jump has kept it
+HALVINGS, KEPT = 10, 0.25
 #: shares of the examples beyond which an indicator is an alarm
 STILL, BLACK_BOX, TRANSFER, BEYOND, MORE = 0.05, 0.01, 0.02, 0.05, 0.02
 #: how many times the radius is doubled to see accuracy fall to 0
@@ -40,7 +42,7 @@ def indicators(
     ``square_gain`` is the share that only the search without gradients fooled."""
     if not len(y):
         return []
-    found = [_slope(subject, x, y), _rising(subject, x, y)]
+    found = [_slope(subject, x, y), _jumps(subject, x, y), _rising(subject, x, y)]
     found += [] if square_gain is None else [_black_box(square_gain)]
     found += [_transfer(subject, x, y, robust), _falls(subject, x, y), _more_steps(subject, x, y, robust)]
     return found
@@ -68,6 +70,37 @@ def _slope(subject: Subject, x: Tensor, y: Tensor) -> Finding:
         "gradient that lies" if alarm else "",
         "attack through a smooth stand-in of the layer" if alarm else "",
     )
+
+
+@torch.no_grad()
+def _jumps(subject: Subject, x: Tensor, y: Tensor, points: int = 16) -> Finding:
+    """Whether the margin jumps: the largest change between neighbouring points of a segment is halved again
+    and again, always on the side with the larger change."""
+    far = subject.threat.sample(x, stream(subject.seed, "jumps"))
+
+    def value(part: Tensor) -> Tensor:
+        return margin(subject.network(x + part.view(-1, *([1] * (x.dim() - 1))) * far), y)
+
+    ends = torch.linspace(0, 1, points + 1).to(x)
+    changes = torch.stack([value(end.expand(len(y))) for end in ends]).diff(dim=0).abs()
+    largest, place = changes.max(0)
+    low, high = place.to(x) / points, (place + 1).to(x) / points
+    at_low, at_high = value(low), value(high)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        here = value(middle)
+        left = (here - at_low).abs() >= (at_high - here).abs()
+        low, at_low = torch.where(left, low, middle), torch.where(left, at_low, here)
+        high, at_high = torch.where(left, middle, high), torch.where(left, here, at_high)
+    kept = torch.where(largest > 0, (at_high - at_low).abs() / largest.clamp(min=1e-30), 0.0)
+    share = float((kept > KEPT).double().mean())
+    alarm = share > STILL
+    told = f"on a random way of one radius the margin jumps at {share:.0%} of the examples"
+    cause, remedy = (
+        "jumps",
+        "look for k-winners, rounding or thresholds, and attack through a smooth stand-in",
+    )
+    return Finding("continuity", share, alarm, told, cause if alarm else "", remedy if alarm else "")
 
 
 @torch.no_grad()

@@ -110,6 +110,11 @@ def _read(path: Path) -> Step:
         raise damaged(path, error, f"delete {path} and repeat the command") from None
 
 
+def read_step(folder: Path, name: str) -> Step:
+    """A finished step of a probe's folder."""
+    return _read(folder / PARTS / f"{name}.safetensors")
+
+
 def _norms(delta: Tensor, norm: str) -> Tensor:
     sizes: Tensor = torch.linalg.vector_norm(delta.flatten(1), torch.inf if norm == "Linf" else 2, dim=1)
     return sizes

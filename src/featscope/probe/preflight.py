@@ -58,12 +58,13 @@ def look(subject: Subject, notes: list[str], model: object = None) -> Preflight:
     outputs = subject.network(x)
     right = predicted(subject) == subject.y
     _require_order(subject)
+    again = _same_again(subject, x, outputs)
     findings = [
         _range(subject),
         _mode(model),
         _kind(outputs),
-        _same_again(subject, x, outputs),
-        _batch(subject, x, outputs),
+        again,
+        None if again.alarm else _batch(subject, x, outputs),
         _gradient(subject, x, y, outputs),
         _saturated(subject, x, y, outputs),
         _steps(subject, x, outputs),
@@ -229,7 +230,8 @@ def _steps(subject: Subject, x: Tensor, outputs: Tensor) -> Finding | None:
         "steps",
         same,
         True,
-        f"a shift of {TINY:.0%} of the radius leaves every logit of {same:.0%} of the examples as it was: the input is rounded or the network constant in steps",
+        f"a shift of {TINY:.0%} of the radius changes no logit at {same:.0%} of the examples: the input is "
+        "rounded, or the network constant in steps",
         "quantised input",
         "take the rounding out, or put its straight-through gradient in",
     )

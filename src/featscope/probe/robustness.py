@@ -1,5 +1,6 @@
 """Part 1: how robust, and is it true. Accuracy over radii between an attacked upper and a certified lower
-bound, the median distance to the nearest adversarial example, each class by itself, and what speaks against it all.
+bound, the median distance to the nearest adversarial example, each class by itself, and what speaks
+against it all.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Certified:
 
 @dataclass(frozen=True, eq=False)
 class Robustness:
-    """What was found: for each example an upper bound of its radius (0: wrong as it is; ∞: nothing found), for
-    some a certified lower one, and the findings."""
+    """What was found: for each example an upper bound of its radius (0: wrong as it is; ∞: nothing found),
+    for some a certified lower one, and the findings."""
 
     eps: float
     norm: str
@@ -87,15 +88,16 @@ class Robustness:
         """One sentence; a masked network gets no number alone."""
         here = self.at(self.eps)
         attacked = here["attacked"]
-        most = f"at most {attacked['value']:.1%} ({attacked['low']:.1%} to {attacked['high']:.1%}) at {self.norm} radius {self.eps:.4g}"
+        spread = f"{attacked['low']:.1%} to {attacked['high']:.1%}"
+        most = f"at most {attacked['value']:.1%} ({spread}) at {self.norm} radius {self.eps:.4g}"
         if self.alarms:
             causes = ", ".join(dict.fromkeys(finding.cause or finding.name for finding in self.alarms))
-            return f"not established: robust accuracy is {most} if the attacks can be trusted, and they cannot: {causes}"
+            return f"not established: {most} if the attacks can be trusted, and they cannot: {causes}"
         proved = here["certified"]
         least = "nothing is certified"
         if proved is not None:
             least = f"{proved['value']:.1%} of the {proved['examples']} examples tried are certified"
-        return f"robust accuracy is {most}; {least}"
+        return f"robust accuracy {most}; {least}"
 
     def as_json(self) -> dict[str, Any]:
         """As in probe.json."""
@@ -172,6 +174,7 @@ def measure(subject: Subject, seconds: float, keep: Keep, warned: Sequence[Findi
     searched, dropped = _search(subject, x, y, radii, chosen, keep)
     upper, delta = _nearest(subject, x, y, searched, keep)
     keep.perturbations(NAME, index[upper.isfinite() & (upper > 0)], delta[upper.isfinite() & (upper > 0)])
+    keep.once(f"{NAME}-radii", lambda: {"index": index, "upper": upper})
     certified = _certify(subject, x, y, upper, seconds * CERTIFYING, keep)
     written.certificates(keep, index[: len(certified.radius)], certified.radius)
     findings = _doubts(subject, x, y, upper, searched, keep)
@@ -235,7 +238,7 @@ def _nearest(
     for number, piece in enumerate(pieces):
 
         def make(piece: Tensor = piece) -> dict[str, Any]:
-            return attack(subject.network, x[piece], y[piece], subject.threat)._asdict()
+            return attack.find(subject.network, x[piece], y[piece], subject.threat)._asdict()
 
         step = keep.once(f"{NAME}-nearest-{number:03}", make)
         fell, delta = searched["fooled_at"][piece], searched["delta"][piece]

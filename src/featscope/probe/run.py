@@ -193,7 +193,7 @@ class _Run:
         minutes = self.seconds / 60
         self.say(
             f"{chosen.examples} of {len(self.subject.y)} examples, ascents of {chosen.steps} steps, "
-            f"{chosen.queries} queries without gradients, then four mechanisms; at most about {minutes:.3g} minutes"
+            f"{chosen.queries} queries without gradients, then four mechanisms: about {minutes:.3g} minutes"
         )
 
     def _mechanisms(self, keep: Keep) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from featscope.probe.bounds import worth_lines
 from featscope.probe.keep import Keep
 from featscope.probe.layers import Layer, Unreadable, layers_of
 
@@ -46,7 +47,8 @@ def certificates(keep: Keep, index: Tensor, radius: Tensor) -> None:
 
     def make() -> dict[str, Any]:
         arrays = {"x": subject.x[where], "y": subject.y[where], "index": where, "radius": radius[proved]}
-        return {**arrays, "norm": subject.norm, "bounds": subject.bounds}
+        hints = worth_lines(layers_of(subject.network, subject.x), subject.x, subject.norm == "L2")
+        return {**arrays, "norm": subject.norm, "bounds": subject.bounds, "hints": hints}
 
     if len(proved):
         keep.once(CERTIFIED, make)
