@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from featscope.cli.console import JsonOption, Shown, announce, print_json, say, tell
+from featscope.cli.console import JsonOption, ShownProgress, announce, print_json, say, tell
 from featscope.core.errors import BadInput
 
 
@@ -47,7 +47,7 @@ def probe_(
     options: dict[str, Any] = {"names": examples.names, **loaded.said, **_bounds(bounds)}
     options["groups"] = sources.groups(groups, lambda: len(options["names"]) or int(_largest(examples.y)) + 1)
     options["reference"] = None if reference is None else sources.network(reference).network
-    with Shown() as progress:
+    with ShownProgress() as progress:
         found = probe(
             loaded.network, examples.x, examples.y, eps=sources.radius(str(eps)), norm=norm, train=examples.train,
             budget=budget, out=place, seed=seed, progress=progress, say=say, **options,

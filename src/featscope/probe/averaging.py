@@ -98,7 +98,7 @@ def measure(subject: Subject, seconds: float, keep: Keep) -> Averaging:
     require(len(index) > 0, "averaging needs examples that are right", "none", "check labels and class order")
 
     def make() -> dict[str, Any]:
-        found = Nearest()(network, subject.x[index], y[index], _euclidean(subject))
+        found = Nearest().find(network, subject.x[index], y[index], _euclidean(subject))
         return {"radius": found.radius, "delta": found.delta}
 
     step = keep.once(f"{NAME}-nearest", make)

@@ -72,7 +72,7 @@ class DataLimits:
         if self.bound < 1:
             return (
                 f"the data set a limit: balls of radius {self.eps:.4g} around examples of different classes "
-                f"meet, and no classifier is right on more than {self.bound:.1%} of the {self.matched} examples"
+                f"meet; no classifier is right on more than {self.bound:.1%} of the {self.matched} examples"
             )
         if self.ratio > 1:
             return (

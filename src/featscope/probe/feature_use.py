@@ -56,8 +56,9 @@ class FeatureUse:
 
     @property
     def answer(self) -> str:
-        """robust, non-robust, or cannot tell, by the interval of the share."""
-        if self.reference_clean <= 0 or self.own.value < HALF:
+        """robust, non-robust, or cannot tell, by the interval of the share; images that the network itself does
+        not read, and a reference that is not robust, tell nothing."""
+        if self.own.value < HALF or self.reference_robust < HALF * self.reference_clean:
             return "cannot tell"
         if self.share.low >= HALF:
             return "robust"
@@ -144,7 +145,7 @@ def measure(subject: Subject, seconds: float, keep: Keep) -> FeatureUse:
     scale = max(reference.clean - chance, 1e-9)
     share = Interval(*((end - chance) / scale for end in (read.value, read.low, read.high)))
     return FeatureUse(
-        own, read, reference.clean - chance, share, float(made["error"].mean()),
+        own, read, reference.clean, share, float(made["error"].mean()),
         dict(rates), reference.source, reference.robust, len(index),
     )  # fmt: skip
 

@@ -73,7 +73,8 @@ def finer_labels(subject: Subject, seconds: float, keep: Keep) -> FinerLabels | 
         threat = Threat("L2", 1.0, event=subject.x.dim() - 1, bounds=subject.bounds)
         x, own = subject.x[index], task.test[index]
         radii = [
-            Nearest()(net, x, own, threat).radius if len(index) else torch.zeros(0) for net in (coarse, fine)
+            Nearest().find(net, x, own, threat).radius if len(index) else torch.zeros(0)
+            for net in (coarse, fine)
         ]
         return {"coarse": radii[0], "fine": radii[1]}
 

@@ -2,7 +2,8 @@
 examples against test examples, inside and outside the radius.
 
 CGRO: adversarial training may fit balls around the training examples, robust there and nowhere else. The
-number is the gap between robust accuracy on training and on test examples. Beside it stands flatness: the
+number is the gap between robust accuracy on training and on test examples at the radius. Beside it stand the
+widest gap over all radii, from the distances to the nearest adversarial examples, and flatness: the
 largest loss change found within a radius, whose medians differ by a factor where the network is flat around
 training examples alone.
 """
@@ -17,7 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from featscope.attacks.nearest import Nearest
 from featscope.attacks.pgd import PGD
+from featscope.core.errors import BadInput
 from featscope.core.losses import margin
 from featscope.core.stats import Interval, exact_binomial
 from featscope.core.streams import stream
@@ -34,7 +37,37 @@ FACTORS = (0.5, 1.0, 2.0)
 STEPS, MOST, LEAST = 20, 500, 20
 #: from this gap on a network memorises
 GAP = 0.1
+#: passes forward and backward that the search for the nearest adversarial example takes
+NEAREST = 150
 NAME = "memorising"
+
+
+@dataclass(frozen=True)
+class Widest:
+    """The largest difference between the shares of training and of test examples that are farther than a
+    radius from being fooled, and that radius."""
+
+    gap: Interval
+    radius: float
+
+
+def widest_gap(train: Tensor, test: Tensor, confidence: float = 0.95) -> Widest:
+    """sup_r [P(train > r) − P(test > r)] with the two-sample Kolmogorov–Smirnov band, for distances of
+    examples that are right.
+
+    >>> found = widest_gap(torch.tensor([2.0, 3.0, 4.0]), torch.tensor([1.0, 2.0, 2.5]))
+    >>> round(found.gap.value, 3), found.radius
+    (0.667, 2.5)
+    """
+    if not len(train) or not len(test):
+        return Widest(Interval(0.0, -1.0, 1.0), 0.0)
+    places = torch.cat([train, test]).sort().values
+    places = places[places.isfinite()]
+    shares = [(side[None] > places[:, None]).double().mean(-1) for side in (train, test)]
+    best = int((shares[0] - shares[1]).argmax())
+    value = float((shares[0] - shares[1])[best])
+    band = math.sqrt(-math.log((1 - confidence) / 2) / 2 * (1 / len(train) + 1 / len(test)))
+    return Widest(Interval(value, value - band, value + band), float(places[best]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +77,19 @@ class Memorising:
     clean: dict[str, Interval]
     robust: dict[str, Interval]
     gap: Interval
+    widest: Widest
     change: list[dict[str, Any]]
     examples: int
     title: str = "CGRO: does it memorise?"
 
     @property
     def answer(self) -> str:
-        """memorises, does not, or cannot tell, by the interval of the gap."""
-        if self.gap.low > GAP:
+        """memorises, does not, or cannot tell: by the interval of the gap at the radius, and by the widest gap
+        where it is beyond chance."""
+        if self.gap.low > GAP or self.widest.gap.low > GAP:
             return "memorises"
-        return "does not" if self.gap.high < GAP else "cannot tell"
+        alike = self.gap.high < GAP and self.widest.gap.low <= 0
+        return "does not" if alike else "cannot tell"
 
     @property
     def sentence(self) -> str:
@@ -65,7 +101,8 @@ class Memorising:
         }[self.answer]
         gap = self.gap
         shares = f"{self.robust['train'].value:.1%} against {self.robust['test'].value:.1%}"
-        return f"{told} ({shares}; gap {gap.value:.2f}, {gap.low:.2f} to {gap.high:.2f})"
+        wide = f"widest gap {self.widest.gap.value:.2f}, at radius {self.widest.radius:.3g}"
+        return f"{told} ({shares}; gap {gap.value:.2f}, {gap.low:.2f} to {gap.high:.2f}; {wide})"
 
     def as_json(self) -> dict[str, Any]:
         """As in probe.json."""
@@ -76,6 +113,7 @@ class Memorising:
             "clean": {side: as_share(found) for side, found in self.clean.items()},
             "robust": {side: as_share(found) for side, found in self.robust.items()},
             "gap": as_share(self.gap),
+            "widest_gap": {**as_share(self.widest.gap), "radius": self.widest.radius},
             "loss_change": self.change,
             "examples": self.examples,
         }
@@ -102,9 +140,9 @@ def measure(subject: Subject, seconds: float, keep: Keep) -> Memorising:
     train_x, train_y = subject.train_x, subject.train_y
     if train_x is None or train_y is None:
         raise BadInput(
-            "memorising compares training with test examples", "no training examples", "give train="
+            "memorising compares training with test examples", "test examples alone", "give train="
         )
-    passes = STEPS * (1 + len(FACTORS))
+    passes = STEPS * (1 + len(FACTORS)) + NEAREST
 
     def counted() -> dict[str, Any]:
         room = int(seconds / (2 * passes * keep.cost))
@@ -119,7 +157,8 @@ def measure(subject: Subject, seconds: float, keep: Keep) -> Memorising:
     clean = {side: _share(step["clean"]) for side, step in steps.items()}
     robust = {side: _share(step["robust"]) for side, step in steps.items()}
     change = [_change(number, factor * subject.eps, steps) for number, factor in enumerate(FACTORS)]
-    return Memorising(clean, robust, difference(robust["train"], robust["test"]), change, n)
+    far = [steps[side]["distance"][steps[side]["clean"]] for side in ("train", "test")]
+    return Memorising(clean, robust, difference(robust["train"], robust["test"]), widest_gap(*far), change, n)
 
 
 def _some(x: Tensor, y: Tensor, n: int) -> tuple[Tensor, Tensor]:
@@ -139,7 +178,13 @@ def _around(subject: Subject, x: Tensor, y: Tensor, side: str) -> dict[str, Tens
     robust = clean & (margin(net(x + delta), y) > 0)
     for step in where[: FACTORS.index(1.0) + 1]:
         robust &= margin(net(x + step), y) > 0
-    return {"clean": clean, "robust": robust, "change": change}
+    distance = Nearest().find(net, x, y, threat).radius
+    return {
+        "clean": clean,
+        "robust": robust & (distance > subject.eps),
+        "change": change,
+        "distance": distance,
+    }
 
 
 def _share(hits: Tensor) -> Interval:
