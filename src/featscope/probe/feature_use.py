@@ -56,8 +56,8 @@ class FeatureUse:
 
     @property
     def answer(self) -> str:
-        """robust, non-robust, or cannot tell, by the interval of the share; images that the network itself does
-        not read, and a reference that is not robust, tell nothing."""
+        """robust, non-robust, or cannot tell, by the interval of the share; images that the network itself
+        does not read, and a reference that is not robust, tell nothing."""
         if self.own.value < HALF or self.reference_robust < HALF * self.reference_clean:
             return "cannot tell"
         if self.share.low >= HALF:

@@ -143,7 +143,7 @@ def fitted(inputs: Tensor, labels: Tensor, classes: int) -> tuple[Tensor, Tensor
         optimiser.zero_grad()
         value = nn.functional.cross_entropy(scaled @ weight.T + bias, labels) + DECAY * weight.square().sum()
         torch.autograd.backward(value)
-        return float(value)
+        return float(value.detach())
 
     with torch.enable_grad():
         optimiser.step(loss)  # type: ignore[no-untyped-call]

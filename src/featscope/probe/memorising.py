@@ -84,8 +84,8 @@ class Memorising:
 
     @property
     def answer(self) -> str:
-        """memorises, does not, or cannot tell: by the interval of the gap at the radius, and by the widest gap
-        where it is beyond chance."""
+        """memorises, does not, or cannot tell: by the interval of the gap at the radius, and by the widest
+        gap where it is beyond chance."""
         if self.gap.low > GAP or self.widest.gap.low > GAP:
             return "memorises"
         alike = self.gap.high < GAP and self.widest.gap.low <= 0
