@@ -11,7 +11,6 @@ import typer
 from featscope.cli.console import JsonOption, Shown, announce, print_json, say, tell
 from featscope.core.errors import BadInput
 
-
 NetworkArgument = Annotated[str | None, typer.Argument(help="file.py:function or package.module:function")]
 DataOption = Annotated[
     str | None,
@@ -70,10 +69,11 @@ def probe_(
     options["groups"] = sources.groups(groups, lambda: len(options["names"]) or int(_largest(examples.y)) + 1)
     options["reference"] = None if reference is None else sources.network(reference).network
     with Shown() as progress:
+        options |= {"budget": budget, "out": place, "seed": seed, "progress": progress, "say": say}
+        radius = sources.radius(str(eps))
         found = probe(
-            loaded.network, examples.x, examples.y, eps=sources.radius(str(eps)), norm=norm, train=examples.train,
-            budget=budget, out=place, seed=seed, progress=progress, say=say, **options,
-        )  # fmt: skip
+            loaded.network, examples.x, examples.y, eps=radius, norm=norm, train=examples.train, **options
+        )
     if as_json:
         print_json(found.document)
         return
