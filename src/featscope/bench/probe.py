@@ -40,10 +40,12 @@ def fitted(net: nn.Module, adversarial: bool, classes: int = 10, steps: int = 60
     """Trained for a moment, against a short PGD if ``adversarial``."""
     rng = stream(0, "init")
     with torch.no_grad():
-        for parameter in net.parameters():
+        for name, parameter in net.named_parameters():
             if parameter.dim() > 1:
                 scale = (2 / parameter[0].numel()) ** 0.5
                 parameter.copy_(scale * torch.randn(parameter.shape, generator=rng))
+            elif name.endswith("bias"):
+                parameter.zero_()
     optimiser = torch.optim.Adam(net.parameters(), 2e-3)
     short = PGD("cross-entropy", 3)
     for step in range(steps):

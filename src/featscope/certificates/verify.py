@@ -140,8 +140,8 @@ def verified(certificate: Certificate) -> Recheck:
 
 
 def found(path: Path, network: Function | None = None) -> Iterator[tuple[Path, Certificate]]:
-    """The certificates of a file of its own, of a run, of all runs below a folder, or of a probe, each with its
-    place; ``network`` gives the outputs of a probe's network where its folder cannot."""
+    """The certificates of a file of its own, of a run, of all runs below a folder, or of a probe, each with
+    its place; ``network`` gives the outputs of a probe's network where its folder cannot."""
     if path.is_file() and path.name != TENSORS:
         yield path, load_certificate(path)
         return

@@ -1,4 +1,5 @@
-"""`featscope probe`: how robust is your own network, can the number be trusted, and which theory explains it."""
+"""`featscope probe`: how robust your own network is, whether to trust the number, and which theory explains
+it."""
 
 from __future__ import annotations
 
@@ -10,22 +11,42 @@ import typer
 from featscope.cli.console import JsonOption, ShownProgress, announce, print_json, say, tell
 from featscope.core.errors import BadInput
 
+NetworkArgument = Annotated[str | None, typer.Argument(help="file.py:function or package.module:function")]
+DataOption = Annotated[
+    str | None,
+    typer.Option(
+        help="a data set's name, .npz, .npy, .safetensors, a folder of images by class, file.py:function"
+    ),
+]
+EpsOption = Annotated[str | None, typer.Option(help="the radius, for example 8/255")]
+WeightsOption = Annotated[
+    Path | None, typer.Option(help="weights to load: .safetensors, or .pth without code")
+]
+ReferenceOption = Annotated[
+    str | None, typer.Option(help="a network whose features are trusted, file.py:function")
+]
+GroupsOption = Annotated[
+    str | None, typer.Option(help="coarser labels: first-half, parity, 0,1,8|2,3, or a .npy file")
+]
+BoundsOption = Annotated[str | None, typer.Option(help="least and largest input, for example 0,1; or none")]
+CompareOption = Annotated[tuple[Path, Path] | None, typer.Option(help="two finished probes, side by side")]
+
 
 def probe_(
-    network: Annotated[str | None, typer.Argument(help="file.py:function or package.module:function")] = None,
-    data: Annotated[str | None, typer.Option(help="a data set's name, .npz, .npy, .safetensors, a folder of images by class, or file.py:function")] = None,
-    eps: Annotated[str | None, typer.Option(help="the radius, for example 8/255")] = None,
+    network: NetworkArgument = None,
+    data: DataOption = None,
+    eps: EpsOption = None,
     norm: Annotated[str, typer.Option(help="Linf or L2")] = "Linf",
-    weights: Annotated[Path | None, typer.Option(help="weights to load: .safetensors, or .pth without code")] = None,
-    reference: Annotated[str | None, typer.Option(help="a network whose features are trusted, file.py:function")] = None,
-    groups: Annotated[str | None, typer.Option(help="coarser labels: first-half, parity, 0,1,8|2,3, or a .npy file")] = None,
-    bounds: Annotated[str | None, typer.Option(help="least and largest input, for example 0,1; or none")] = None,
+    weights: WeightsOption = None,
+    reference: ReferenceOption = None,
+    groups: GroupsOption = None,
+    bounds: BoundsOption = None,
     budget: Annotated[str, typer.Option(help="the time it may take: 10m, 90s, 1h")] = "10m",
     place: Annotated[Path, typer.Option("--out", "-o", help="the folder of the probe")] = Path("probe"),
     seed: Annotated[int, typer.Option(help="seed of every random choice")] = 0,
-    compare: Annotated[tuple[Path, Path] | None, typer.Option(help="two finished probes, side by side")] = None,
+    compare: CompareOption = None,
     as_json: JsonOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Probe a network: robust accuracy with certificates and warnings, and four mechanisms side by side."""
     if compare is not None:
         _compare(*compare, as_json)
@@ -48,10 +69,11 @@ def probe_(
     options["groups"] = sources.groups(groups, lambda: len(options["names"]) or int(_largest(examples.y)) + 1)
     options["reference"] = None if reference is None else sources.network(reference).network
     with ShownProgress() as progress:
+        options |= {"budget": budget, "out": place, "seed": seed, "progress": progress, "say": say}
+        radius = sources.radius(str(eps))
         found = probe(
-            loaded.network, examples.x, examples.y, eps=sources.radius(str(eps)), norm=norm, train=examples.train,
-            budget=budget, out=place, seed=seed, progress=progress, say=say, **options,
-        )  # fmt: skip
+            loaded.network, examples.x, examples.y, eps=radius, norm=norm, train=examples.train, **options
+        )
     if as_json:
         print_json(found.document)
         return
