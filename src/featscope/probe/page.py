@@ -26,7 +26,7 @@ from featscope.plots.series import Curve, Rule
 from featscope.plots.sheet import side_by_side
 from featscope.probe.keep import Keep
 from featscope.probe.subject import Subject
-from featscope.report.values import cell, printed_number, table
+from featscope.report import values
 
 #: images of a row
 SHOWN = 8
@@ -54,7 +54,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: dict[str, Any] = {"number": printed_number, "cell": cell, "table": table}
+    filters: dict[str, Any] = {"number": values.printed_number, "table": values.table}
     made.filters |= filters
     return made
 
@@ -97,11 +97,11 @@ def curve(document: Mapping[str, Any]) -> Picture:
     ]
     proved = [row for row in rows if row["certified"] is not None]
     if proved:
-        values = [row["certified"]["value"] for row in proved]
-        series.append(Curve("certified: at least", CERTIFIED, [row["radius"] for row in proved], values))
+        least = [row["certified"]["value"] for row in proved]
+        series.append(Curve("certified: at least", CERTIFIED, [row["radius"] for row in proved], least))
     clean = document["preflight"]["clean"]["value"]
-    series += [Rule(clean, "clean", "y", CLEAN), Rule(robust["eps"], "ε", "x")]
-    panel = Panel("Accuracy over radii", Axis(f"radius, {robust['norm']}"), ACCURACY, series)
+    rules = [Rule(clean, "clean", "y", CLEAN), Rule(robust["eps"], "ε", "x")]
+    panel = Panel("Accuracy over radii", Axis(f"radius, {robust['norm']}"), ACCURACY, series, rules=rules)
     return Picture(
         title="How robust",
         caption="The true robust accuracy lies between the two lines, on the examples that both are of.",
