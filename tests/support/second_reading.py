@@ -200,8 +200,10 @@ def steepest(x: Sequence[Any], y: Sequence[Any]) -> float:
 
 def rows(run: Run, part: str, **labels: Any) -> list[dict[str, Any]]:
     """The rows of a part with these labels, as dictionaries."""
-    found = run.rows.filter(pl.col("part") == part).to_dicts()
-    return [row for row in found if all(row.get(key) == value for key, value in labels.items())]
+    listed = run.__dict__.setdefault("listed", {})
+    if part not in listed:
+        listed[part] = run.rows.filter(pl.col("part") == part).to_dicts()
+    return [row for row in listed[part] if all(row.get(key) == value for key, value in labels.items())]
 
 
 def by(found: Iterable[Row], key: str) -> dict[Any, list[Row]]:
@@ -255,7 +257,7 @@ def irregular(run: Run, places: Iterable[str] = ()) -> Run:
     whole = run.rows.with_columns(columns)
     frame = pl.concat([run.rows.filter(conditions), whole.filter(~conditions)]) if columns else run.rows
     changed = Run(Path(run.path))
-    changed.__dict__.update({**run.__dict__, "rows": frame})
+    changed.__dict__.update({**run.__dict__, "rows": frame, "listed": {}})
     return changed
 
 
@@ -328,11 +330,11 @@ def agree(found: Finding, expected: Expected, where: str) -> None:
     """The finding says what the second reading says."""
     same(found.value, expected.value, f"{where} value")
     same(found.bound, expected.bound, f"{where} bound")
-    assert found.verdict == expected.verdict, where
-    assert found.direction == expected.direction, where
+    assert found.verdict == expected.verdict, f"{where}: {found.verdict} for {expected.verdict}"
+    assert found.direction == expected.direction, f"{where}: {found.direction}"
     same([found.low, found.high], list(expected.ends), f"{where} interval")
     same(dict(found.evidence), dict(expected.evidence), where)
     if isinstance(expected.unmet, int):
         assert len(found.unmet) == expected.unmet, f"{where}: {found.unmet}"
     else:
-        assert found.unmet == expected.unmet, where
+        assert found.unmet == expected.unmet, f"{where}: {found.unmet} for {expected.unmet}"
