@@ -322,7 +322,7 @@ def same(found: Any, expected: Any, where: str = "") -> None:
         assert found == expected, f"{where}: {found!r} for {expected!r}"
     else:
         # an exact line has no residual but rounding, whose root is in the ends of its interval
-        rounding = 1e-7 if "interval" in where else 1e-12
+        rounding = 1e-6 if "interval" in where else 1e-12
         assert found == pytest.approx(expected, rel=1e-9, abs=rounding), f"{where}: {found} for {expected}"
 
 
