@@ -55,9 +55,7 @@ def interval(direction: str, ends: Ends, bound: float, **evidence: Any) -> Expec
     verdict = "HOLDS" if holds[direction] else "FAILS" if fails[direction] else "INCONCLUSIVE"
     if any(math.isnan(end) for end in ends):
         verdict = "INCONCLUSIVE"
-    return Expected(
-        verdict, ends[0], bound, {"interval": [low, high], **evidence}, direction, (low, high)
-    )
+    return Expected(verdict, ends[0], bound, {"interval": [low, high], **evidence}, direction, (low, high))
 
 
 def exact(direction: str, value: float, bound: float, **evidence: Any) -> Expected:
@@ -190,9 +188,7 @@ def steepest(x: Sequence[Any], y: Sequence[Any]) -> float:
     for a, b in pairs:
         most[a] = max(b, most.get(a, 0.0))
     line = sorted(most.items())
-    return max(
-        math.log(b / q) / math.log(a / p) for (p, q), (a, b) in zip(line, line[1:], strict=False)
-    )
+    return max(math.log(b / q) / math.log(a / p) for (p, q), (a, b) in zip(line, line[1:], strict=False))
 
 
 # --- rows
@@ -238,7 +234,22 @@ def lost(run: Run, part: str, **labels: Any) -> list[str]:
 
 #: columns that say where a row belongs, not what was measured there
 PLACES = frozenset(
-    {"d", "n", "N", "D", "at", "gamma", "sigma_n", "eps", "radius", "delta", "mu", "phase", "bandwidth", "bound"}
+    {
+        "d",
+        "n",
+        "N",
+        "D",
+        "at",
+        "gamma",
+        "sigma_n",
+        "eps",
+        "radius",
+        "delta",
+        "mu",
+        "phase",
+        "bandwidth",
+        "bound",
+    }
     | {"polynomial", "y0", "x0", "S", "logarithm", "time", "printed"}
 )
 

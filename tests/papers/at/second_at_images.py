@@ -34,17 +34,23 @@ def unmet(runs):
     for seed in run.settings.seeds:
         for method, goal in printed.items():
             row = rows(runs["tested"], "tested", method=method, seed=seed)[0]
-            asked = [("clean_test", goal[0])] + ([("robust_test", goal[1])] if method == "adversarial" else [])
+            asked = [("clean_test", goal[0])] + (
+                [("robust_test", goal[1])] if method == "adversarial" else []
+            )
             for key, level in asked:
                 value = num(row.get(key))
                 if not value >= PRINTED_SHARE_REACHED * level:
-                    told.append(f"{method} network of seed {seed}: {key} {value:.3f}, below {PRINTED_SHARE_REACHED:g}·{level:g}")
+                    told.append(
+                        f"{method} network of seed {seed}: {key} {value:.3f}, below {PRINTED_SHARE_REACHED:g}·{level:g}"
+                    )
         for row in rows(run, "read", seed=seed):
             name, read, error = row["set"], num(row["accuracy"]), num(row["error_mean"])
             if row["reader"] != f"reference-{MADE_FROM[name]}":
                 continue
             if not read >= OWN_SET_READ:
-                told.append(f"reference of seed {seed} reads {read:.3f} of its set {name}, below {OWN_SET_READ:g}")
+                told.append(
+                    f"reference of seed {seed} reads {read:.3f} of its set {name}, below {OWN_SET_READ:g}"
+                )
             if not error <= FEATURE_ERROR:
                 told.append(f"set {name} of seed {seed}: feature error {error:.3f}, above {FEATURE_ERROR:g}")
     return tuple(told)
@@ -62,7 +68,9 @@ def _second_half(line):
 
 def cells(run, over):
     return {
-        method: {key: [over(path(run, method, seed, key)) for seed in run.settings.seeds] for key in KEYS.values()}
+        method: {
+            key: [over(path(run, method, seed, key)) for seed in run.settings.seeds] for key in KEYS.values()
+        }
         for method in ("standard", "adversarial")
     }
 
@@ -70,7 +78,10 @@ def cells(run, over):
 def _inversion(run):
     how = run.settings.inversion
     errors = {
-        name: [row["error_mean"] for row in ordered(rows(run, "read", set=name, reader=f"reference-{method}"), "seed")]
+        name: [
+            row["error_mean"]
+            for row in ordered(rows(run, "read", set=name, reader=f"reference-{method}"), "seed")
+        ]
         for name, method in MADE_FROM.items()
     }
     return {"start": how.start, "layer": how.layer, "steps": how.steps, "mean_error": errors}
@@ -109,7 +120,9 @@ def late(runs, name):
 def ordered_curves(runs, name):
     gaps = []
     for seed in runs["run"].settings.seeds:
-        non_robust, robust = (_second_half(path(runs["run"], "standard", seed, KEYS[key])) for key in ("NR", "R"))
+        non_robust, robust = (
+            _second_half(path(runs["run"], "standard", seed, KEYS[key])) for key in ("NR", "R")
+        )
         gaps.append(least(a - b for a, b in zip(non_robust, robust, strict=True)))
     return outside(interval("at least", student(gaps), 0.0, by_seed=gaps), unmet(runs))
 
@@ -124,7 +137,11 @@ def as_printed(runs, name):
             value, low, high = student(values)
             centre = getattr(printed[method], key) if printed else math.nan
             nearest = top([0.0, low - centre, centre - high])
-            distances[f"{method} {key}"] = (abs(value - centre), nearest, top([abs(low - centre), abs(high - centre)]))
+            distances[f"{method} {key}"] = (
+                abs(value - centre),
+                nearest,
+                top([abs(low - centre), abs(high - centre)]),
+            )
     worst = tuple(top(distance[i] for distance in distances.values()) for i in range(3))
     gaps = {key: distance[0] for key, distance in distances.items()}
     return outside(interval("at most", worst, SMALL, gaps=gaps, cells=found), unmet(runs))
@@ -150,7 +167,9 @@ def _scope(run, dataset):
             told.append(f"clean accuracy ({method}) ≥ 0.4: {clean:.3f}")
     # a network that is right nowhere keeps nothing
     shares = [
-        0.0 if row["clean_test"] == row.get("robust_test") == 0 else ratio(row.get("robust_test"), row["clean_test"])
+        0.0
+        if row["clean_test"] == row.get("robust_test") == 0
+        else ratio(row.get("robust_test"), row["clean_test"])
         for row in learned["adversarial"]
     ]
     kept = least(shares)

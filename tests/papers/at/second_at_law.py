@@ -161,7 +161,9 @@ def in_span(runs, name):
     vectors, room = top(row["vectors"] for row in found), least(row["room"] for row in found)
     told = exact("at most", top(values), SAME, by_seed=values)
     if vectors >= room:
-        return empty(told, f"{vectors:g} features and noise vectors span R^{room:g}; opens at d > {vectors:g}")
+        return empty(
+            told, f"{vectors:g} features and noise vectors span R^{room:g}; opens at d > {vectors:g}"
+        )
     return exact("at most", top(values), SAME, by_seed=values, vectors=vectors, d=room)
 
 
@@ -196,7 +198,9 @@ def noise_in_d(runs, name):
 @second("AT-LE.4")
 def noise_update(runs, name):
     run = runs["run"]
-    most = [top(r["noise_update_rest"] for r in same) for same in _recorded(run, "standard", "noise_update_rest")]
+    most = [
+        top(r["noise_update_rest"] for r in same) for same in _recorded(run, "standard", "noise_update_rest")
+    ]
     bound = 1 / math.sqrt(run.settings.law.d)
     return interval("at most", worst(most), bound, times_the_bound=top(most) / bound)
 
@@ -236,7 +240,8 @@ def total_residual(runs, name):
         reached = [row["step"] for row in _reached(same, math.log(spec.law.d))]
         late = [row for row in same if reached and row["step"] >= min(reached)]
         areas = [
-            (b["step"] - a["step"]) * (a["residual"] + b["residual"]) / 2 for a, b in zip(late, late[1:], strict=False)
+            (b["step"] - a["step"]) * (a["residual"] + b["residual"]) / 2
+            for a, b in zip(late, late[1:], strict=False)
         ]
         totals += [eta * sum(areas)] if late else []
     if not totals:
@@ -339,14 +344,18 @@ def approximation(runs, name):
         for row in stage
         for kind in "AB"
         for guess, true in zip(row[f"approximation_{kind}"], row[f"exact_{kind}"], strict=True)
-        if not max(abs(num(guess)), abs(num(true))) <= STILL or math.isnan(num(guess)) or math.isnan(num(true))
+        if not max(abs(num(guess)), abs(num(true))) <= STILL
+        or math.isnan(num(guess))
+        or math.isnan(num(true))
     ]
     if not moved:
         return Expected("VACUOUS", None, None)
     near = [m for m in moved if 1 / CONSTANT <= ratio(m[2], m[3]) <= CONSTANT]
     beyond = [m[1] for m in moved if m not in near]
     medians = {
-        kind: statistics.median(told) if (told := _finite(ratio(m[2], m[3]) for m in moved if m[0] == kind)) else None
+        kind: statistics.median(told)
+        if (told := _finite(ratio(m[2], m[3]) for m in moved if m[0] == kind))
+        else None
         for kind in "AB"
     }
     return exact(

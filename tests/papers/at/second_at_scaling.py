@@ -55,9 +55,7 @@ def at_horizon(run, arm):
 
 def at_most(line, bound, **shown):
     fit = power(list(line), list(line.values()))
-    return interval(
-        "at most", fit, bound + BEND, exponent=fit[0], predicted=bound, allowance=BEND, **shown
-    )
+    return interval("at most", fit, bound + BEND, exponent=fit[0], predicted=bound, allowance=BEND, **shown)
 
 
 def _loser(run, arm, event, column, predicted):

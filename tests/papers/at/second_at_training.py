@@ -92,8 +92,12 @@ def bracket(runs, name):
     if train:
         return interval("at most", (attacked[0], attacked[0], unproven[0]), 0.0, **shown)
     if item == "full-ball" and "radii[arm=adversarial]/delta" in run.tensors:
-        w, x, y, delta = (run.tensors[f"radii[arm=adversarial]/{key}"].numpy() for key in ("w", "x", "y", "delta"))
-        count = fooled(w.astype(float), x.astype(float), y, delta.astype(float), spec.eps, spec.net.q, spec.net.rho)
+        w, x, y, delta = (
+            run.tensors[f"radii[arm=adversarial]/{key}"].numpy() for key in ("w", "x", "y", "delta")
+        )
+        count = fooled(
+            w.astype(float), x.astype(float), y, delta.astype(float), spec.eps, spec.net.q, spec.net.rho
+        )
         shown |= {"fooled": f"{count} of {len(y)}", "certified_error_at_least": hits(count, len(y))[1]}
     return interval("at most", (attacked[0], attacked[1], unproven[2]), SMALL, **shown)
 
@@ -142,7 +146,10 @@ def epoch(runs, name):
     off = max(median / 150, 150 / median if median > 0 else math.inf)
     if any(math.isnan(num(value)) for seed in ends(run, "adversarial", "u") for value in seed):
         off = NAN
-    sizes = {size: _median(r["switch"] for r in same) for size, same in by(rows(runs["sizes"], "switches"), "batch_size").items()}
+    sizes = {
+        size: _median(r["switch"] for r in same)
+        for size, same in by(rows(runs["sizes"], "switches"), "batch_size").items()
+    }
     return interval(
         "at most",
         (off, off, off),

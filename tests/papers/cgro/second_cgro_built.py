@@ -52,7 +52,11 @@ def cubic(runs, name):
     floor = least(allowed(row) for row in found)
     if name[0] == "2^d" or not floor >= 1:
         return told
-    text = "the lemma allows a share d/2^(1/d) of" if name[0] == "as printed" else "the share allowed, 3/(ln d)^⅓, is"
+    text = (
+        "the lemma allows a share d/2^(1/d) of"
+        if name[0] == "as printed"
+        else "the share allowed, 3/(ln d)^⅓, is"
+    )
     return empty(told, f"{text} at least {floor:.4g}")
 
 
@@ -102,7 +106,10 @@ def built_counts(found, kind, dimension):
     mine = [row for row in found if row["kind"] == kind]
     along_n = [row for row in mine if row["D"] == most_d]
     along_d = [
-        {**row, "count": row["parameters"] / max(row["levels"], 1) if kind == "L2-each" else row["parameters"]}
+        {
+            **row,
+            "count": row["parameters"] / max(row["levels"], 1) if kind == "L2-each" else row["parameters"],
+        }
         for row in mine
         if row["n"] == most_n
     ]
@@ -113,7 +120,9 @@ def built_counts(found, kind, dimension):
 
 
 def mismatches(found):
-    return exact("at most", float(len([r for r in found if r["parameters"] != r["formula"]])), 0.0, cases=len(found))
+    return exact(
+        "at most", float(len([r for r in found if r["parameters"] != r["formula"]])), 0.0, cases=len(found)
+    )
 
 
 def margins(found):
@@ -136,10 +145,14 @@ def classifier(runs, name):
     bad = float(len([s for s in sets if not (s["separated"] and s["wide_enough"])])) if sets else NAN
     return all_of(
         {
-            "clean test error": exact("at most", 1 - least(r["clean_test"] for r in found), 0.0, cases=len(found)),
+            "clean test error": exact(
+                "at most", 1 - least(r["clean_test"] for r in found), 0.0, cases=len(found)
+            ),
             "robust train margin": margins(found),
             "separation, re-verified": exact("at most", bad, 0.0, sets=len(sets), certificate=sets),
-            "robust test error on unseen points": exact("at least", least(r["fooled_unseen"] for r in found), 0.5),
+            "robust test error on unseen points": exact(
+                "at least", least(r["fooled_unseen"] for r in found), 0.5
+            ),
         }
     )
 
@@ -180,14 +193,19 @@ def argument(runs, name):
     run = runs["run"]
     listed, shattered, counted = (rows(run, part) for part in ("listed", "shattered", "exact"))
     rates = [
-        slowest((math.log(row["sites"]), row["dimension"]) for row in same) for same in by(counted, "mu").values()
+        slowest((math.log(row["sites"]), row["dimension"]) for row in same)
+        for same in by(counted, "mu").values()
     ]
     unseen = [num(r["labellings"]) - num(r["patterns"]) + num(r["wrong"]) for r in shattered]
     built = [ratio(row["parameters"], row["needed"]) for row in shattered]
     return all_of(
         {
-            "sites that are not there": exact("at most", top(abs(r["promised"] - r["sites"]) for r in listed), 0.0),
-            "distance of sites ÷ 2δ": exact("above", least(r["separation"] / 2 / r["radius"] for r in listed), 1.0),
+            "sites that are not there": exact(
+                "at most", top(abs(r["promised"] - r["sites"]) for r in listed), 0.0
+            ),
+            "distance of sites ÷ 2δ": exact(
+                "above", least(r["separation"] / 2 / r["radius"] for r in listed), 1.0
+            ),
             "labellings not spelled": exact("at most", top(unseen), 0.0),
             "certified margin": exact("at least", least(row["slack"] for row in shattered), PROVEN_MARGIN),
             "built ÷ needed": exact("at least", least(built), 1.0),
@@ -204,7 +222,9 @@ def neural(runs, name):
     found = rows(runs["run"], "neural")
     return all_of(
         {
-            "separation ÷ 2δ": exact("above", least(num(r["separation"]) / 2 / r["radius"] for r in found), 1.0),
+            "separation ÷ 2δ": exact(
+                "above", least(num(r["separation"]) / 2 / r["radius"] for r in found), 1.0
+            ),
             "clean error": exact("at most", top(row["clean_error"] for row in found), 0.0),
             "robust error": exact("at least", least(row["robust_error"] for row in found), 0.5),
             "sites ÷ 3^(D−1)": exact("at least", least(r["sites"] * 3 / 3 ** r["D"] for r in found), 1.0),
@@ -315,4 +335,6 @@ def lower(runs, name):
     }[name[1]]
     found = [row for row in rows(runs["run"], "constants", network=network) if row["phase"] <= most]
     shown = {f"{row['phase']:g}": row["constant"] for row in found}
-    return exact("at least", least(row["constant"] for row in found), 1 / CONSTANT, constant_over_phases=shown)
+    return exact(
+        "at least", least(row["constant"] for row in found), 1 / CONSTANT, constant_over_phases=shown
+    )

@@ -108,7 +108,9 @@ def error_term(run):
 def noise(runs, name):
     run, unit = runs["run"], error_term(runs["run"])
     chosen = [until(f) for f in frames(run)] if name[0].startswith("until") else frames(run)
-    return interval("at most", worst(run, lambda r: num(r["crosstalk_low"]) / unit, chosen), log_d(run), unit=unit)
+    return interval(
+        "at most", worst(run, lambda r: num(r["crosstalk_low"]) / unit, chosen), log_d(run), unit=unit
+    )
 
 
 @second("CG-L4.4", "T1", ["T1_order"])
@@ -140,7 +142,8 @@ def gradient_floor(runs, name):
 def loss_rate(runs, name):
     run, eta = runs["run"], runs["run"].settings.learning_rate
     found = seeds(
-        top(num(r["loss"]) * eta * (r["step"] - r["last_memorised"] + 1) for r in after(f)) for f in frames(run)
+        top(num(r["loss"]) * eta * (r["step"] - r["last_memorised"] + 1) for r in after(f))
+        for f in frames(run)
     )
     return interval("at most", found, log_d(run))
 
@@ -260,7 +263,13 @@ def over_ball(runs, name):
         run.tensors[f"robustness[seed={spec.seeds[0]}]/{key}"].numpy() for key in ("w", "x", "y", "delta")
     )
     test = attacked(run, "test", "ball", "attacked", spec.test)
-    shown = {"points": len(y), "failures": 0, "wrong_clean": 0, "largest_norm": None, "radius": spec.law.radius}
+    shown = {
+        "points": len(y),
+        "failures": 0,
+        "wrong_clean": 0,
+        "largest_norm": None,
+        "radius": spec.law.radius,
+    }
     if not all(np.isfinite(part).all() for part in (w, x, y, delta)):
         return three(run, (NAN, NAN, NAN), test, certificate=shown)
     for point, label, move in zip(x, y, delta, strict=True):

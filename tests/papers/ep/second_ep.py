@@ -29,7 +29,9 @@ def training(runs, name):
     parts = {
         "robust train margin": margins(found),
         "formula mismatches": mismatches(found),
-        "√(Nd) over count": exact("at most", top(ratio(r["lower_order"], r["parameters"]) for r in found), 1.0),
+        "√(Nd) over count": exact(
+            "at most", top(ratio(r["lower_order"], r["parameters"]) for r in found), 1.0
+        ),
     }
     for kind in ("Linf", "L2-shared"):
         parts |= built_counts(found, kind, "d")
@@ -59,14 +61,20 @@ def grid(runs, name):
         for seed in seeds
         for a, b in zip(seed, seed[1:], strict=False)
     ]
-    wrong = [row for row in found if row["formula"] is None or row["parameters"] + row["zeros"] != row["formula"]]
+    wrong = [
+        row for row in found if row["formula"] is None or row["parameters"] + row["zeros"] != row["formula"]
+    ]
     shown = {key: [row[column] for row in seeds[0]] for key, column in (("counts", "parameters"), ("d", "d"))}
     return all_of(
         {
             "robust margin": exact("above", least(row["slack"] for row in found), 0.0),
-            "error over bound": exact("at most", top(ratio(r["error"], r["error_bound"]) for r in found), 1.0),
+            "error over bound": exact(
+                "at most", top(ratio(r["error"], r["error_bound"]) for r in found), 1.0
+            ),
             "formula mismatches": exact("at most", float(len(wrong)), 0.0),
-            "rate in d": exact("at least", least(rates), math.log(1 + least(r["cells"] for r in found)), **shown),
+            "rate in d": exact(
+                "at least", least(rates), math.log(1 + least(r["cells"] for r in found)), **shown
+            ),
         }
     )
 
@@ -148,13 +156,17 @@ def _distances(run, dataset):
             for key in ("left", "right", "labels")
         )
         fits = left.dtype == right.dtype == "uint8" and labels[0] != labels[1]
-        gap = max(abs(a - b) for a, b in zip(left.ravel().tolist(), right.ravel().tolist(), strict=True)) / 255
+        gap = (
+            max(abs(a - b) for a, b in zip(left.ravel().tolist(), right.ravel().tolist(), strict=True)) / 255
+        )
         found[pair] = gap if fits and abs(gap - written) < RECOMPUTED else NAN
     return found
 
 
 def _scoped(run, dataset, found):
-    whole = all(rows(run, "closest", dataset=dataset, pair=p)[0].get("whole") for p in ("train-train", "test-train"))
+    whole = all(
+        rows(run, "closest", dataset=dataset, pair=p)[0].get("whole") for p in ("train-train", "test-train")
+    )
     return outside(found, () if whole else (f"{dataset} was not searched as a whole",))
 
 

@@ -4,7 +4,6 @@ import math
 import statistics
 
 from second_reading import (
-    NAN,
     Expected,
     all_of,
     by,
