@@ -8,6 +8,7 @@ wrong column or a mean for a maximum shows in a number.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import re
@@ -188,7 +189,7 @@ def steepest(x: Sequence[Any], y: Sequence[Any]) -> float:
     for a, b in pairs:
         most[a] = max(b, most.get(a, 0.0))
     line = sorted(most.items())
-    return max(math.log(b / q) / math.log(a / p) for (p, q), (a, b) in zip(line, line[1:], strict=False))
+    return max(math.log(b / q) / math.log(a / p) for (p, q), (a, b) in itertools.pairwise(line))
 
 
 # --- rows
@@ -324,7 +325,8 @@ def same(found: Any, expected: Any, where: str = "") -> None:
         for key, value in expected.items():
             same(told[key], value, f"{where}/{key}")
     elif isinstance(expected, list | tuple):
-        assert isinstance(found, list | tuple) and len(found) == len(expected), f"{where}: {found} {expected}"
+        assert isinstance(found, list | tuple), f"{where}: {found}"
+        assert len(found) == len(expected), f"{where}: {found} for {expected}"
         for i, (a, b) in enumerate(zip(found, expected, strict=True)):
             same(a, b, f"{where}[{i}]")
     elif isinstance(expected, float) and not math.isfinite(expected):

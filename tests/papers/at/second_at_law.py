@@ -1,5 +1,6 @@
 """AT's judges of the law and of the two minima, of noise, and of the recursions, read a second time."""
 
+import itertools
 import math
 import statistics
 
@@ -240,8 +241,7 @@ def total_residual(runs, name):
         reached = [row["step"] for row in _reached(same, math.log(spec.law.d))]
         late = [row for row in same if reached and row["step"] >= min(reached)]
         areas = [
-            (b["step"] - a["step"]) * (a["residual"] + b["residual"]) / 2
-            for a, b in zip(late, late[1:], strict=False)
+            (b["step"] - a["step"]) * (a["residual"] + b["residual"]) / 2 for a, b in itertools.pairwise(late)
         ]
         totals += [eta * sum(areas)] if late else []
     if not totals:

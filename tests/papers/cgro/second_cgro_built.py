@@ -1,5 +1,6 @@
 """CGRO's judges of appendix lemmas, built networks, the lower bound and the known density, read a second time."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -185,7 +186,7 @@ def slowest(pairs):
     line = sorted((x, num(y)) for x, y in pairs)
     if len(line) < 2 or not all(0 < y < math.inf for _, y in line):
         return NAN
-    return min(math.log(q / p) / (b - a) for (a, p), (b, q) in zip(line, line[1:], strict=False))
+    return min(math.log(q / p) / (b - a) for (a, p), (b, q) in itertools.pairwise(line))
 
 
 @second("CG-T5.3", "exp\\(Ω\\(D\\)\\)", ["separation"])

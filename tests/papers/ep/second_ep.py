@@ -1,5 +1,6 @@
 """EP's judges, read a second time."""
 
+import itertools
 import math
 
 from second_cgro_built import built_counts, growth, margins, mismatches
@@ -59,7 +60,7 @@ def grid(runs, name):
     rates = [
         math.log(b["parameters"] / a["parameters"]) / (b["d"] - a["d"])
         for seed in seeds
-        for a, b in zip(seed, seed[1:], strict=False)
+        for a, b in itertools.pairwise(seed)
     ]
     wrong = [
         row for row in found if row["formula"] is None or row["parameters"] + row["zeros"] != row["formula"]

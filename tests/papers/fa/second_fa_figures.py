@@ -1,5 +1,6 @@
 """FA's judges of figures and of built networks, read a second time."""
 
+import itertools
 import math
 
 from second_fa_training import proved
@@ -214,9 +215,7 @@ def half(radii, accuracies):
     if points[0][1] < 0.5:
         return points[0][0]
     return next(
-        r + (a - 0.5) / (a - b) * (s - r)
-        for (r, a), (s, b) in zip(points, points[1:], strict=False)
-        if a >= 0.5 > b
+        r + (a - 0.5) / (a - b) * (s - r) for (r, a), (s, b) in itertools.pairwise(points) if a >= 0.5 > b
     )
 
 
@@ -326,7 +325,7 @@ def areas(runs, name):
     found = []
     for line in _lines(run, name[1]):
         gaps = [(row["radius"], num(row[fine]) - num(row[coarse])) for row in line]
-        found.append(sum((s - r) * (a + b) / 2 for (r, a), (s, b) in zip(gaps, gaps[1:], strict=False)))
+        found.append(sum((s - r) * (a + b) / 2 for (r, a), (s, b) in itertools.pairwise(gaps)))
     return outside(interval("above", student(found), 0.0, by_seed=found), _learned(run, name[1]))
 
 
