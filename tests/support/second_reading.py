@@ -351,3 +351,24 @@ def agree(found: Finding, expected: Expected, where: str) -> None:
         assert len(found.unmet) == expected.unmet, f"{where}: {found.unmet}"
     else:
         assert found.unmet == expected.unmet, f"{where}: {found.unmet} for {expected.unmet}"
+
+
+def edited(run: Run, part: str, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Run:
+    """The run with the rows of a part changed, or left out where the change is None; a change of a copy is
+    enough."""
+    kept = []
+    for row in run.rows.to_dicts():
+        found = change(dict(row)) if row["part"] == part else row
+        kept += [] if found is None else [{**row, **found}]
+    changed = Run(Path(run.path))
+    frame = pl.DataFrame(kept, schema=run.rows.schema)
+    changed.__dict__.update({**run.__dict__, "rows": frame, "listed": {}})
+    return changed
+
+
+def at_settings(run: Run, **changes: Any) -> Run:
+    """The run with settings changed, rows as they are."""
+    changed = Run(Path(run.path))
+    settings = run.settings.replace(**changes)
+    changed.__dict__.update({**run.__dict__, "settings": settings, "listed": {}})
+    return changed
