@@ -186,6 +186,11 @@ def unusual(run):
     return edited(found, "curves", lambda row: {"u": [0.1 * row["seed"], 0.3 + row["d"]]})
 
 
+@edge("a correlation that is not there", "AT-LD.9", "high-probability")
+def no_correlation(run):
+    return edited(run, "events", lambda row: {"A": None} if row["seed"] == 3 else {})
+
+
 @edge("two dimensions alone", "AT-LD.9", "median")
 @edge("two dimensions alone", "AT-LD.24", "features-only")
 def two_dimensions(run):
@@ -510,6 +515,13 @@ def no_margin(run):
 @edge("a λ of 0", "FA-T4.5", "paper/weights", "assumption/weights")
 def no_lambda(run):
     return edited(run, "binary", lambda row: {"lambda_mean": 0.0})
+
+
+@edge("of equal verdicts the smallest d decides", "FA-T4.5", "talk/clean")
+@edge("of equal verdicts the smallest d decides", "FA-T4.7", "talk/clean")
+def all_wrong(run):
+    wrong = {"clean_binary": 0.2, "clean_fine": 0.1}
+    return edited(run, "setting", lambda row: {key: value + row["at"] * 1e-10 for key, value in wrong.items()})
 
 
 @edge("a mean λ of 0", "FA-T4.5", "talk/weights")
