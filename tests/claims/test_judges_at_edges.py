@@ -521,7 +521,9 @@ def no_lambda(run):
 @edge("of equal verdicts the smallest d decides", "FA-T4.7", "talk/clean")
 def all_wrong(run):
     wrong = {"clean_binary": 0.2, "clean_fine": 0.1}
-    return edited(run, "setting", lambda row: {key: value + row["at"] * 1e-10 for key, value in wrong.items()})
+    return edited(
+        run, "setting", lambda row: {key: value + row["at"] * 1e-10 for key, value in wrong.items()}
+    )
 
 
 @edge("a mean λ of 0", "FA-T4.5", "talk/weights")
