@@ -92,6 +92,23 @@ def epoch_in_the_middle(run):
     return found
 
 
+def lost_seed(arm: str) -> Change:
+    """One seed of one network's training has left the numbers."""
+
+    def change(run):
+        note = {"diverged": {"0": 3}, "how": {"0": "overflowed"}}
+        found = edited(run, "dynamics", lambda row: row)
+        found.__dict__["manifest"] = {"wall_seconds": 0.0, "notes": {f"dynamics[net=conv-1,arm={arm}]": note}}
+        return found
+
+    return change
+
+
+for name in ("standard (conv-1, k = 2)", "adversarial (conv-1, k = 2)"):
+    for lost in ("standard", "adversarial"):
+        edge(f"a seed that diverged, {lost}", "AT-depth", name)(lost_seed(lost))
+
+
 @edge("accuracies, reads and errors as asked", "AT-T1", "suppressed", "table")
 def as_asked(run):
     return edited(run, "read", lambda row: {"accuracy": 0.9, "error_mean": 0.2})
