@@ -14,13 +14,13 @@ from featscope.papers.at.patch_columns import Trajectory
 from featscope.papers.at.patch_minima import ALONG_GAMMA, ALONG_NOISE, Minima
 from featscope.papers.at.patch_noise import NOISY_DESCENT, NoisyDescent
 from featscope.papers.at.patch_recursion import APPROXIMATIONS, BOTH_ROUTES, BothRoutes
-from featscope.papers.at.patch_scaling import (
+from featscope.papers.at.patch_scaling import PatchScaling
+from featscope.papers.at.scaling_columns import (
     CURVES,
     EVENTS,
     AttackedEvent,
     Curves,
     Events,
-    PatchScaling,
     StandardEvent,
 )
 from featscope.plots.axes import ACCURACY, Axis
