@@ -112,8 +112,8 @@ def _with_high_probability(arm: str, event: IntEnum) -> Judge:
 
 
 def _in_order(arm: str, first: IntEnum, then: IntEnum) -> Judge:
-    """Share of runs in which, in every class, both events happen and the second not before the first; what has
-    not happened by the horizon never does, and of a run that ends before its horizon it is not known."""
+    """Share of runs in which, in every class, both events happen and the second not before the first; what
+    has not happened by the horizon never does, and of a run that ends before its horizon it is not known."""
 
     def judge(runs: Runs) -> Finding:
         run, place = runs["run"], [Events.d, Events.seed, Events.label]
