@@ -31,11 +31,13 @@ from featscope.papers.at.choices import choices
 from featscope.papers.at.overview import SCALING_HIGHLIGHTS
 from featscope.papers.at.scaling_arm import Setting, own_outputs
 from featscope.papers.at.scaling_columns import (
+    CLIPS,
     CURVES,
     ENDS,
     EVENTS,
     INITIAL,
     MAXIMA,
+    NOT_YET,
     POWER,
     AttackedEvent,
     Curves,
@@ -44,20 +46,11 @@ from featscope.papers.at.scaling_columns import (
     Initial,
     Maxima,
     Power,
+    ScalingArm,
     StandardEvent,
 )
 from featscope.papers.at.scaling_start import initial_rows, maxima_rows, power_rows
 from featscope.papers.at.sweeps import enough_dimensions
-
-ScalingArm = Literal["standard", "features-only", "two-sided", "as-printed"]
-#: the adversarial readings of Lemma D.17's clip: (two-sided, features only)
-CLIPS: dict[str, tuple[bool, bool]] = {
-    "features-only": (True, True),
-    "two-sided": (True, False),
-    "as-printed": (False, False),
-}
-NOT_YET = -1.0
-
 
 #: events are looked for every so many small steps: each moves a coefficient by at most 2 %, so values at
 #: events are good to a few per cent

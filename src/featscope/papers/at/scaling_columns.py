@@ -1,14 +1,24 @@
-"""What `patch-scaling` writes: curves, events, end states, and the facts about Gaussians and the tensor power
-method."""
+"""What `patch-scaling` records: the columns of its parts and the events that it waits for."""
 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Literal
 
 from featscope.core.columns import Columns, column
 from featscope.papers.at.patch_columns import Trajectory
 
 CURVES, EVENTS, ENDS, INITIAL, MAXIMA, POWER = "curves", "events", "ends", "initial", "maxima", "power"
+
+
+ScalingArm = Literal["standard", "features-only", "two-sided", "as-printed"]
+#: the adversarial readings of Lemma D.17's clip: (two-sided, features only)
+CLIPS: dict[str, tuple[bool, bool]] = {
+    "features-only": (True, True),
+    "two-sided": (True, False),
+    "as-printed": (False, False),
+}
+NOT_YET = -1.0
 
 
 class StandardEvent(IntEnum):
