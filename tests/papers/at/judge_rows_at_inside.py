@@ -360,7 +360,7 @@ def largest_gaussian(side: str) -> Table:
         holds=case(-0.5, "HOLDS", -0.5),
         fails=case(0.5, "FAILS", 0.5),
         at_bound=case(0.0, "HOLDS", 0.0),
-        bad_seed="nothing is drawn",
+        bad_seed="nothing is drawn, so there are no seeds",
         nan=case(NAN, "FAILS"),
         more=(case(1e-9, "FAILS"),),
     )
