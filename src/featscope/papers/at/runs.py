@@ -61,8 +61,9 @@ ASSUMED = {
 }
 INSIDE = Need("patch-scaling", {**ASSUMED, "dimensions": [10**i for i in range(9, 16)]})
 THREE_SIZES = {**ASSUMED, "dimensions": [10**9, 10**12, 10**15]}
-INSIDE_THREE = Need("patch-scaling", {**THREE_SIZES, "law.k": 3, "seeds": list(range(8))})
-INSIDE_TEN = Need("patch-scaling", {**THREE_SIZES, "law.k": 10, "seeds": [0, 1], "steps": 2500})
+FOUR_SIZES = {**ASSUMED, "dimensions": [10**9, 10**11, 10**13, 10**15]}
+INSIDE_THREE = Need("patch-scaling", {**FOUR_SIZES, "law.k": 3, "seeds": list(range(6))})
+INSIDE_TEN = Need("patch-scaling", {**THREE_SIZES, "law.k": 10, "seeds": [0, 1], "steps": 1600})
 #: a gentler ascent: c0 may be any number of (0, 1)
 INSIDE_GENTLE = Need("patch-scaling", {**THREE_SIZES, "c0": 0.2, "arms": ["features-only"]})
 RECURSION = Need("patch-recursion")
