@@ -118,9 +118,9 @@ def _maximum(side: str) -> Judge:
 NOISELESS = ("noiseless population data", "what is learned is O(log d), the rest O(log d/√d)")
 
 
-def _logit_claim(number: str, statement: str, judge: Judge, text: str) -> Claim:
+def _logit_claim(number: str, statement: str, judge: Judge, text: str, *, attacked: bool = False) -> Claim:
     at_figure = Reading("figure-3", f"{text}; Figure 3's law, d from 10² to 10⁹", {"run": SCALING}, judge)
-    readings = (at_figure, *inside(judge, text))
+    readings = (at_figure, *inside(judge, text, attacked=attacked))
     return Claim(f"AT-LD.{number}", "at", f"AT Lemma D.{number}", statement, NOISELESS, readings, assumes=())
 
 
@@ -190,11 +190,13 @@ CLAIMS = (
         "At adversarial examples 1 − logit_y is of order 1 at first, and O(d^−c) once F_y ≥ c log d.",
         _diagonal(ATTACKED),
         DIAGONAL,
+        attacked=True,
     ),
     _logit_claim(
         "20",
         "At adversarial examples logit_i is of order 1/k at first, and O(d^−c) once F_y ≥ c log d.",
         _others(ATTACKED),
         OFF_DIAGONAL,
+        attacked=True,
     ),
 )

@@ -233,7 +233,8 @@ ATTACKED_ORDER = _in_order(ATTACKED, AttackedEvent.ATTACK_CANCELS, AttackedEvent
 
 
 def _attacked_inside(event: AttackedEvent, column: str, power: float | None) -> tuple[Reading, ...]:
-    return inside(_loser(ATTACKED, event, column, power), f"{MEDIAN}; {CLIP_TEXTS[ATTACKED]}")
+    judge = _loser(ATTACKED, event, column, power)
+    return inside(judge, f"{MEDIAN}; {CLIP_TEXTS[ATTACKED]}", attacked=True)
 
 
 CLAIMS = (
@@ -351,7 +352,7 @@ CLAIMS = (
             *_by_clip(lambda clip: _loser(clip, AttackedEvent.OUTPUT_GROWS, Events.B)),
             *_attacked_inside(AttackedEvent.OUTPUT_GROWS, Events.B, None),
             Reading("order", f"{ATTACKED_AFTER}; {CLIP_TEXTS[ATTACKED]}", {"run": SCALING}, ATTACKED_ORDER),
-            *inside(ATTACKED_ORDER, f"{ATTACKED_AFTER}; {CLIP_TEXTS[ATTACKED]}", "order"),
+            *inside(ATTACKED_ORDER, f"{ATTACKED_AFTER}; {CLIP_TEXTS[ATTACKED]}", "order", attacked=True),
         ),
     ),
     Claim(
@@ -364,11 +365,12 @@ CLAIMS = (
         readings=(
             *_by_clip(lambda clip: _late(clip, AttackedEvent.OUTPUT_GROWS, Curves.F, 0.0)),
             *_by_clip(lambda clip: _late(clip, AttackedEvent.OUTPUT_GROWS, Curves.v, None), " (max B)"),
-            *inside(_late(ATTACKED, AttackedEvent.OUTPUT_GROWS, Curves.F, 0.0), OUTPUT_LATE),
+            *inside(_late(ATTACKED, AttackedEvent.OUTPUT_GROWS, Curves.F, 0.0), OUTPUT_LATE, attacked=True),
             *inside(
                 _late(ATTACKED, AttackedEvent.OUTPUT_GROWS, Curves.v, None),
                 "max B at time d² as a power of d",
                 "max B",
+                attacked=True,
             ),
         ),
     ),

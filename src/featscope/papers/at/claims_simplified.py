@@ -224,7 +224,7 @@ CLAIMS = (
             )
             for judge in (_both(robust_features=_ROBUST_FEATURES, robust=robust),)
             for reading in (
-                *inside(judge, f"share of runs; {text}", name),
+                *inside(judge, f"share of runs; {text}", name, attacked=True),
                 gentle(judge, f"share of runs; {text}", name),
             )
         ),
@@ -233,7 +233,7 @@ CLAIMS = (
         "27",
         "At the end of adversarial training F_y is above all others on the robust features alone.",
         (
-            *inside(_ROBUST_FEATURES, "share of runs in which all classes are right on D_R"),
+            *inside(_ROBUST_FEATURES, "share of runs in which all classes are right on D_R", attacked=True),
             gentle(_ROBUST_FEATURES, "share of runs in which all classes are right on D_R"),
         ),
         ATTACKED_GROWTH,
@@ -246,6 +246,7 @@ CLAIMS = (
             *inside(
                 _usually(ATTACKED, Ends.certified_robust_only, Ends.attacked_robust_only),
                 f"share of runs; {SPAN}",
+                attacked=True,
             ),
             gentle(
                 _usually(ATTACKED, Ends.certified_robust_only, Ends.attacked_robust_only),
@@ -288,7 +289,7 @@ CLAIMS = (
                     ("B", _power_inside(Ends.v, None), "noiseless: exponent of max B"),
                     ("losers", _power_inside(Ends.off, -0.5), "noiseless: exponent of the largest C or D"),
                 )
-                for reading in (inside(judge, text, name)[0], gentle(judge, text, name))
+                for reading in (inside(judge, text, name, attacked=True)[0], gentle(judge, text, name))
             ),
         ),
     ),

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from featscope.claims.claim import Judge, Reading
-from featscope.papers.at.runs import INSIDE, INSIDE_GENTLE, INSIDE_TEN, INSIDE_THREE
+from featscope.papers.at.runs import (
+    INSIDE,
+    INSIDE_GENTLE,
+    INSIDE_TEN,
+    INSIDE_TEN_ATTACKED,
+    INSIDE_THREE,
+    INSIDE_THREE_ATTACKED,
+)
 
 LAW = "α = 12, β = 1, ε = 1.1, P = 20001, ϱ = (log d)^−2, m = log d, d from 10⁹ to 10¹⁵"
-BY_CLASSES = {"k = 2": INSIDE, "k = 3": INSIDE_THREE, "k = 10": INSIDE_TEN}
+STANDARD = {"k = 2": INSIDE, "k = 3": INSIDE_THREE, "k = 10": INSIDE_TEN}
+ATTACKED = {"k = 2": INSIDE, "k = 3": INSIDE_THREE_ATTACKED, "k = 10": INSIDE_TEN_ATTACKED}
 
 
-def inside(judge: Judge, text: str, name: str = "") -> tuple[Reading, ...]:
-    """One judge at the law for k = 2, 3 and 10; ``name`` tells it from others of its claim."""
+def inside(judge: Judge, text: str, name: str = "", *, attacked: bool = False) -> tuple[Reading, ...]:
+    """One judge of standard or of adversarial training at the law for k = 2, 3 and 10; ``name`` tells it from
+    others of its claim."""
     label = f"{name} " if name else ""
     return tuple(
         Reading(f"{label}inside ({classes})", f"{text}; {LAW}, {classes}", {"run": need}, judge)
-        for classes, need in BY_CLASSES.items()
+        for classes, need in (ATTACKED if attacked else STANDARD).items()
     )
 
 

@@ -61,9 +61,15 @@ ASSUMED = {
 }
 INSIDE = Need("patch-scaling", {**ASSUMED, "dimensions": [10**i for i in range(9, 16)]})
 THREE_SIZES = {**ASSUMED, "dimensions": [10**9, 10**12, 10**15]}
-FOUR_SIZES = {**ASSUMED, "dimensions": [10**9, 10**11, 10**13, 10**15]}
-INSIDE_THREE = Need("patch-scaling", {**FOUR_SIZES, "law.k": 3, "seeds": list(range(6))})
-INSIDE_TEN = Need("patch-scaling", {**THREE_SIZES, "law.k": 10, "seeds": [0, 1], "steps": 1600})
+FOUR_SIZES = {**ASSUMED, "dimensions": [10**9, 10**11, 10**13, 10**15], "law.k": 3}
+TEN_CLASSES = {**THREE_SIZES, "law.k": 10, "seeds": [0, 1]}
+#: more classes cost more: enough runs for a share where training is standard, a few under the attack
+INSIDE_THREE = Need("patch-scaling", {**FOUR_SIZES, "seeds": list(range(21)), "arms": ["standard"]})
+INSIDE_THREE_ATTACKED = Need(
+    "patch-scaling", {**FOUR_SIZES, "seeds": list(range(6)), "arms": ["features-only"]}
+)
+INSIDE_TEN = Need("patch-scaling", {**TEN_CLASSES, "steps": 3000, "arms": ["standard"]})
+INSIDE_TEN_ATTACKED = Need("patch-scaling", {**TEN_CLASSES, "steps": 1600, "arms": ["features-only"]})
 #: a gentler ascent: c0 may be any number of (0, 1)
 INSIDE_GENTLE = Need("patch-scaling", {**THREE_SIZES, "c0": 0.2, "arms": ["features-only"]})
 RECURSION = Need("patch-recursion")
