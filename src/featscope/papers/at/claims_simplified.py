@@ -111,6 +111,7 @@ def _alpha(spec: PatchScaling | PatchFig3) -> float:
 
 
 def _winner_fig3(runs: Runs) -> Finding:
+    """The factor by which α max A is off log d at the end, worst class, by seed."""
     run, spec = runs["run"], PatchFig3.of(runs["run"])
     u = final_values(run, "adversarial", Dynamics.u)
     off = _order_log(_alpha(spec) * u, np.full(len(u), math.log(spec.law.d)))
@@ -118,6 +119,7 @@ def _winner_fig3(runs: Runs) -> Finding:
 
 
 def _suppressed_fig3(runs: Runs) -> Finding:
+    """The largest B at the end, by seed, against log d ÷ η̃, η̃ being d^c0."""
     run, spec = runs["run"], PatchFig3.of(runs["run"])
     v = final_values(run, "adversarial", Dynamics.v)
     bound = soft(spec.law.d) / spec.adversarial.step_size
@@ -126,6 +128,7 @@ def _suppressed_fig3(runs: Runs) -> Finding:
 
 
 def _losers_fig3(runs: Runs) -> Finding:
+    """The largest of C and D at the end, by seed, against log d/√d."""
     run, spec = runs["run"], PatchFig3.of(runs["run"])
     worst = np.max([final_values(run, "adversarial", c).max(-1) for c in (Dynamics.C, Dynamics.D)], axis=0)
     return at_most(_spread(worst.tolist()), soft(spec.law.d) / math.sqrt(spec.law.d))
