@@ -1,18 +1,19 @@
 """The orthogonal-noise recursion of FA's cluster model: descent without any vector of dimension d.
 
-Lemmas 5.1 and 5.2 write the weights as w_r = w_r(0) + Σ_j λ_rj μ_j/‖μ_j‖² + Σ_i σ_ri ξ_i/‖ξ_i‖². Take the noises of
-different points as orthogonal, ⟨ξ_i, ξ_a⟩ = 0, and ‖ξ_i‖² as d. Then a point of cluster j sees
+Lemmas 5.1 and 5.2 write the weights as w_r = w_r(0) + Σ_j λ_rj μ_j/‖μ_j‖² + Σ_i σ_ri ξ_i/‖ξ_i‖². Take the
+noises of different points as orthogonal, ⟨ξ_i, ξ_a⟩ = 0, and ‖ξ_i‖² as d. Then a point of cluster j sees
 
     ⟨w_r, x_i⟩ = ⟨w_r(0), x_i⟩ + α ⟨w_r − w_r(0), μ_j⟩ + σ (Σ_l λ_rl ⟨ξ_i, μ_l⟩/d + σ_ri),
     ⟨w_r − w_r(0), μ_j⟩ = Σ_l cos(μ_j, μ_l) λ_rl + Σ_a σ_ra ⟨ξ_a, μ_j⟩/d,
 
 and the update equations (2) and (3) close on λ and σ. What is left out is smaller than a pre-activation by
-k/√(2nd), and smaller by √(k/n) than the products ⟨ξ_i, μ_l⟩, which are kept: they decide in the first steps which
-neurons wake up. `tests/dynamics/test_reduced.py` measures the error against descent.
+k/√(2nd), and smaller by √(k/n) than the products ⟨ξ_i, μ_l⟩, which are kept: they decide in the first steps
+which neurons wake up. `tests/dynamics/test_reduced.py` measures the error against descent.
 
-There are g label groups of whole clusters, with h neurons each and the softmax of FA §4.2. With g = 2 this is the
-2-class network of §3.2 without its biases (their part in a pre-activation is smaller by 1/d), with g = k the k-class
-network. Points of a cluster differ in their draw alone, so a followed point may stand for several (``share``).
+There are g label groups of whole clusters, with h neurons each and the softmax of FA §4.2. With g = 2 this is
+the 2-class network of §3.2 without its biases (their part in a pre-activation is smaller by 1/d), with g = k
+the k-class network. Points of a cluster differ in their draw alone, so a followed point may stand for several
+(``share``).
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ def group_of_cluster(k: int, plus: int, groups: int) -> Tensor:
 class ReducedClusters(NamedTuple):
     """What the recursion needs of a draw: inner products of the first weights, and who is who.
 
-    ``along`` (N, k) is ⟨w_r(0), μ_j⟩, ``across`` (N, f) is ⟨w_r(0), ξ_i⟩ and ``crossed`` (f, k) is ⟨ξ_i, μ_j⟩,
-    for N = g·h neurons, group by group, and f followed points; ``cluster`` (f,) and ``share`` (f,) say whose
-    they are and for how many points each stands.
+    ``along`` (N, k) is ⟨w_r(0), μ_j⟩, ``across`` (N, f) is ⟨w_r(0), ξ_i⟩ and ``crossed`` (f, k) is
+    ⟨ξ_i, μ_j⟩, for N = g·h neurons, group by group, and f followed points; ``cluster`` (f,) and ``share``
+    (f,) say whose they are and for how many points each stands.
     """
 
     along: Tensor
@@ -106,8 +107,11 @@ class ClusterReduction(NamedTuple):
         return self.law.sigma * self.law.d * state.c
 
     def at_centres(self, state: ReducedDescent) -> Tensor:
-        """(N, k): ⟨w_r, μ_j⟩. Of the points that one stands for only their number is known, and the products of
-        their noises with μ_j have independent signs: they sum up to the root of it."""
+        """(N, k): ⟨w_r, μ_j⟩.
+
+        Of the points that one stands for only their number is known, and the products of their noises with
+        μ_j have independent signs: they sum up to the root of it.
+        """
         met = (self.noise(state) * self.start.share.sqrt()) @ self.start.crossed
         return self.start.along + self.features(state) @ self.cosines() + met / self.law.d
 
@@ -162,7 +166,7 @@ class ClusterReduction(NamedTuple):
         found = torch.full((k,), math.inf, dtype=torch.float64)
         for c in range(k):
             own = member[groups[c]] & (z[:, c] > 0)
-            rivals = groups[signs != signs[c]].unique()
+            rivals = sorted(set(groups[signs != signs[c]].tolist()))
             mixed = (own.to(z) - member[rivals].to(z)) / h
             length = self.squared_norm(state, mixed, init_weight).clamp(min=0).sqrt()
             found[c] = ((mixed @ z[:, c]).clamp(min=0) / length).nan_to_num().min()
@@ -175,6 +179,5 @@ def averaged_radius(law: ClusterLaw, groups: Tensor) -> float:
     √(d/k) for two groups, √(d/2) for one cluster a group.
     """
     sizes, signs = torch.bincount(groups), law.signs()
-    plus = [int(sizes[g]) for g in groups[signs > 0].unique()]
-    minus = [int(sizes[g]) for g in groups[signs < 0].unique()]
-    return law.alpha * math.sqrt(law.d / (max(plus) + max(minus)))
+    plus, minus = sizes[groups[signs > 0]].max(), sizes[groups[signs < 0]].max()
+    return law.alpha * math.sqrt(law.d / int(plus + minus))

@@ -1,8 +1,9 @@
-"""How far a point of AT's law is from being turned inside the span of the features, from the coefficients alone.
+"""How far a point of AT's law is from being turned inside the span of the features, from the coefficients
+alone.
 
-The attacker writes −ε along u_y and v_y and +ε along u_j and v_j on every patch (the perturbation that AT's Theorem
-4.3 and the bound on networks of one feature use): an explicit perturbation of ℓ∞ norm ε for features along the axes,
-so the radius at which it turns the point is an upper bound of the ℓ∞ radius.
+The attacker writes −ε along u_y and v_y and +ε along u_j and v_j on every patch (the perturbation that AT's
+Theorem 4.3 and the bound on networks of one feature use): an explicit perturbation of ℓ∞ norm ε for features
+along the axes, so the radius at which it turns the point is an upper bound of the ℓ∞ radius.
 """
 
 from __future__ import annotations
@@ -46,6 +47,6 @@ def span_radii(spec: PatchNetSpec, state: Coefficients, data: Latents) -> Tensor
 
 
 def feature_radius(amplitude: float, count: int, patches: int, q: int) -> float:
-    """ε with count·(amplitude − ε)^q = patches·ε^q: a network of this feature alone, in the polynomial part of
-    its activation, is robust at no larger radius."""
-    return amplitude / (1 + (patches / count) ** (1 / q))
+    """ε with count·(amplitude − ε)^q = patches·ε^q: a network of this feature alone, in the polynomial part
+    of its activation, is robust at no larger radius."""
+    return float(amplitude / (1 + (patches / count) ** (1 / q)))

@@ -2,13 +2,14 @@
 
 It is the exact recursion of `signal_descent` with two reductions.
 
-*Strides.* Where little happens, one step stands for s steps of descent: a midpoint step of length s. s is chosen so
-that neither max|u| nor max|v| moves by more than a share ``relative`` and no output by more than five times that;
-where they move faster s is 1, and the step is descent's own.
+*Strides.* Where little happens, one step stands for s steps of descent: a midpoint step of length s. s is
+chosen so that neither max|u| nor max|v| moves by more than a share ``relative`` and no output by more than
+five times that; where they move faster s is 1, and the step is descent's own.
 
-*Followed points.* Points differ in their draw alone, so f of the N points are carried along, each standing for N/f.
-The mean over points becomes the mean over these, and the products ⟨X_i[j], X_a[b]⟩ of different patches, whose signs
-are independent, sum up to the root of that number: they enter as √(N/f) of them. With f = N nothing is changed.
+*Followed points.* Points differ in their draw alone, so f of the N points are carried along, each standing
+for N/f. The mean over points becomes the mean over these, and the products ⟨X_i[j], X_a[b]⟩ of different
+patches, whose signs are independent, sum up to the root of that number: they enter as √(N/f) of them. With f
+= N nothing is changed.
 
 `tests/dynamics/test_reduced.py` measures the error of both against the exact recursion, which is descent.
 """

@@ -1,4 +1,6 @@
-"""The sliders of the lab as data: the paper's letter, what it means, its range, and whose assumption it belongs to."""
+"""The sliders of the lab as data: the paper's letter, what it means, its range, and whose assumption it
+belongs to.
+"""
 
 from __future__ import annotations
 
@@ -89,24 +91,41 @@ AT: tuple[Control, ...] = (
     Slider("step", "η̃", "step size of the training attack", 1, 1e9, "log", 100, ("B.3 step",)),
     Slider("k", "k", "classes", 2, 5, "whole", 2, ("B.3 room",)),
     Slider(
-        "d", "d", "dimension of a patch; first weights have σ₀ = 1/√d", 100, 1e9, "log-whole", 1e4,
+        "d",
+        "d",
+        "dimension of a patch; first weights have σ₀ = 1/√d",
+        100,
+        1e9,
+        "log-whole",
+        1e4,
         ("B.3 room", "B.3 noise", "B.3 step"),
     ),
     Slider("q", "q", "power of the activation below its threshold ϱ = 1", 3, 5, "whole", 3),
     Slider("seed", "", "seed of the first weights", 0, 99, "whole", 0),
-    Slider("sigma_n", "σ_n", "noise in each coordinate of a patch", 0, 0.3, "linear", 0, ("B.3 noise",), real=True),
+    Slider(
+        "sigma_n",
+        "σ_n",
+        "noise in each coordinate of a patch",
+        0,
+        0.3,
+        "linear",
+        0,
+        ("B.3 noise",),
+        real=True,
+    ),
     Slider(
         "batch",
         "",
-        "batch size, of 100 points; 100 is the full batch of §2.4. Without noise there is one point a class, and no batch",
+        "batch size, of 100 points; 100 is the full batch of §2.4. Without noise there is one point a "
+        "class, and no batch",
         1,
         100,
         "whole",
         100,
         real=True,
     ),
-    Slider("rate", "η", "learning rate; the recursion is its limit η → 0", 0.01, 10, "log", 0.5, real=True),
-    Slider("steps", "T", "steps of full descent", 50, 3000, "log-whole", 600, real=True),
+    Slider("rate", "η", "learning rate; the recursion is its limit η → 0", 0.01, 10, "log", 0.1, real=True),
+    Slider("steps", "T", "steps of full descent", 50, 5000, "log-whole", 1500, real=True),
 )
 
 FA: tuple[Control, ...] = (
@@ -134,11 +153,23 @@ CGRO: tuple[Control, ...] = (
     Slider("n", "N", "training points", 2, 2000, "log-whole", 50, ("samples", "room")),
     Slider("tradeoff", "λ", "weight of the attacked loss in (O)", 0, 1, "linear", 0.9, ("step", "tradeoff")),
     Slider(
-        "gap", "1−γ", "what the attack (A) leaves of the signal; δ = γα", 1e-6, 0.5, "log", 0.00451,
+        "gap",
+        "1−γ",
+        "what the attack (A) leaves of the signal; δ = γα",
+        1e-6,
+        0.5,
+        "log",
+        0.00451,
         ("samples", "radius-same", "radius-apart"),
     ),
     Slider(
-        "d", "d", "dimension of a patch; α = d^.249, σ = d^−.509, σ₀ = 1/√d", 64, 1e9, "log-whole", 1024,
+        "d",
+        "d",
+        "dimension of a patch; α = d^.249, σ = d^−.509, σ₀ = 1/√d",
+        64,
+        1e9,
+        "log-whole",
+        1024,
         ("samples", "start", "noise", "room"),
     ),
     Slider("rate", "η·α²", "learning rate, times α²", 0.01, 30, "log", 3.156, ("step",)),

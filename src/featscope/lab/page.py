@@ -1,4 +1,6 @@
-"""The lab's page: one HTML file that holds its scripts, and asks nothing of the network but its own server, if any."""
+"""The lab's page: one HTML file that holds its scripts, and asks nothing of the network but its own server,
+if any.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,15 @@ PAPERS = {
     "fa": {
         "short": "FA",
         "title": "clusters: averaging and its price",
-        "name": "the orthogonal-noise recursion: λ and σ of Lemmas 5.1 and 5.2 without ⟨ξ_i, ξ_a⟩; λ within 1 % of descent at d = 3072, closer for larger d",
+        "name": "the orthogonal-noise recursion: λ and σ of Lemmas 5.1 and 5.2 without ⟨ξ_i, ξ_a⟩; λ "
+        "within 1 % of descent at d = 3072, closer for larger d",
         "address": "https://arxiv.org/abs/2410.10322",
     },
     "cgro": {
         "short": "CGRO",
         "title": "signal and noise: robust overfitting",
-        "name": "the strided recursion: that of §4.3 in large steps, 12 points followed; T₁ within 3 % of descent for N ≤ 12, and of the law beyond",
+        "name": "the strided recursion: that of §4.3 in large steps, 12 points followed; T₁ within 3 % of "
+        "descent for N ≤ 12, and of the law beyond",
         "address": "https://arxiv.org/abs/2306.01271",
     },
 }
