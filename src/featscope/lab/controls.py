@@ -88,8 +88,8 @@ AT: tuple[Control, ...] = (
     ),
     Slider("robust", "|J_R|", "patches with the robust feature", 1, 8, "whole", 1, ("A2.3 dense",)),
     Slider("weak", "|J_NR|", "patches with the non-robust feature", 1, 60, "whole", 15, ("A2.3 dense",)),
-    Slider("step", "η̃", "step size of the training attack", 1, 1e9, "log", 100, ("B.3 step",)),
-    Slider("k", "k", "classes", 2, 5, "whole", 2, ("B.3 room",)),
+    Slider("step", "η̃", "step size of the training attack", 1, 1e9, "log", 10, ("B.3 step",)),
+    Slider("k", "k", "classes", 2, 4, "whole", 2, ("B.3 room",)),
     Slider(
         "d",
         "d",

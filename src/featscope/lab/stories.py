@@ -34,9 +34,10 @@ STORIES: tuple[Story, ...] = (
             "all at once. "
             "The rate c is Σα^q over the robust patches and Σβ^q over the others.",
             "Here one strong patch gives 1·2³ = 8 and fifteen weak ones give 15·1³ = 15. So B explodes "
-            "first, the loss "
-            "is spent, and A stays where it began. A network of weak features is turned by an ε below β/2, "
-            "far below the dashed line that robust features would allow.",
+            "first, the "
+            "loss is spent, and A stays where it began. The network of weak features that results is "
+            "turned at "
+            "ε = ½, where the attack has 1.2.",
         ),
         "Raise α/β. Does the robust feature take over where the map says, at α/β = (|J_NR|/|J_R|)^(1/q) = "
         "2.47? "
@@ -63,7 +64,7 @@ STORIES: tuple[Story, ...] = (
             "eps": 1.2,
             "ratio": 2,
             "d": 10_000,
-            "step": 100,
+            "step": 10,
             "seed": 1,
         },
     ),

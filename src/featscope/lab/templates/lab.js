@@ -183,8 +183,8 @@ const lab = (() => {
       if (!c.assumptions.length) continue;
       const look = gradient(regionOf(c, s));
       if (w.region.dataset.look !== look) { w.region.dataset.look = look; w.region.style.background = look; }
-      const said = asked.filter(a => c.assumptions.includes(a.name)).map(a => `${a.met ? "✓" : "✗"} ${a.text}`).join("   ");
-      if (w.said.textContent !== said) w.said.textContent = said;
+      const said = asked.filter(a => c.assumptions.includes(a.name)).map(a => `${a.met ? "✓" : "✗"} ${a.text}`);
+      if (w.said.textContent !== said.join("")) w.said.replaceChildren(...said.map(text => made("span", text)));
     }
   }
 
@@ -236,7 +236,7 @@ const lab = (() => {
   let shown = null;
   function draw() {
     const began = performance.now(), s = real ? real.settings : settings[model], engine = ENGINES[model];
-    const first = real ? real.start : engine.start(s), done = engine.run(s, first);
+    const first = real ? real.start : engine.start(s), done = real ? real.predicted ??= engine.run(s, first) : engine.run(s, first);
     const view = views[model](s, first, done, real);
     shown = { s, first, done, view };
     view.charts.forEach((spec, place) => paint(place, spec));
@@ -283,7 +283,7 @@ const lab = (() => {
 
   const REAL = {
     at: "Gradient descent on all weights in d ≤ 2000 dimensions, on fresh points with noise σ_n (or one noiseless point a class), with the attack of §2.5 clipped patch by patch (coefficient by coefficient without noise); then the bracket of the robust accuracy over ℓ∞ balls. The curves begin at the run's own first weights.",
-    fa: "Gradient descent on all weights (an isometric copy in law, whatever d is; n ≤ 2000), then the radius of 60 fresh points: exact for two labels, certified and attacked for more. The curves begin at the run's own points and weights.",
+    fa: "Gradient descent on all weights (an isometric copy in law, whatever d is; n ≤ 1000), then the radius of 60 fresh points: exact for two labels, certified and attacked for more. The curves begin at the run's own points and weights.",
     cgro: "Gradient descent on all weights (an isometric copy in law, whatever d is; N ≤ 100, T ≤ 20 000), then the bracket of the robust accuracy over ℓ2 balls. The curves begin at the run's own points and weights.",
   };
 

@@ -1,7 +1,7 @@
 // AT: the recursions of Lemmas D.4 and D.16 to D.18 in their small-step limit, as dynamics/patch_recursion.py has them.
 const patch = (() => {
   "use strict";
-  const RELATIVE = 0.05, MOST_STEPS = 800, BISECTIONS = 30, EVERY_RADIUS = 20;
+  const RELATIVE = 0.03, MOST_STEPS = 1200, BISECTIONS = 30, EVERY_RADIUS = 20;
   const RHO = 1, BETA = 1, WIDTH = 10;
 
   const horizon = s => s.d ** 1.5;
@@ -194,6 +194,12 @@ const patch = (() => {
   const cancels = s => RHO ** (s.q - 1) / (s.step * BETA ** (s.q - 2)) / 3;
   const powers = (w, i) => { let sum = 0; for (let row = i * w.m; row < (i + 1) * w.m; row++) sum += Math.max(w.v[row * w.k + i], 0) ** w.s.q; return sum; };
 
+  // Whether every class had F_y ≥ ln d when outputs were last looked at: where the lemmas end (D.10, D.25).
+  function learned(w) {
+    for (let y = 0; y < w.k; y++) if (w.output[y * w.k + y] < Math.log(w.s.d)) return false;
+    return true;
+  }
+
   function run(s, first = start(s)) {
     const w = prepare(s, first), rows = [], radius = [], end = horizon(s);
     const events = { robust: Array(s.k).fill(null), weak: Array(s.k).fill(null), cancels: Array(s.k).fill(null) };
@@ -205,12 +211,24 @@ const patch = (() => {
         if (events.weak[i] === null && row.B[i] >= RHO / w.amplitude[1]) events.weak[i] = w.time;
         if (w.adversarial && events.cancels[i] === null && powers(w, i) >= cancels(s)) events.cancels[i] = w.time;
       }
-      const last = t >= MOST_STEPS || w.time >= end;
+      const last = t >= MOST_STEPS || w.time >= end || learned(w);
       if (last || t % EVERY_RADIUS === 0) radius.push({ time: w.time, each: radii(w) });
       if (last) break;
       advance(w, end);
     }
     return { rows, radius, events, state: { u: w.u, v: w.v, e: w.e, time: w.time } };
+  }
+
+  // States before and after every so many steps, for a second implementation to be held against.
+  function pairs(s, first, every) {
+    const w = prepare(s, first), end = horizon(s), found = [];
+    const copy = () => ({ u: Array.from(w.u), v: Array.from(w.v), e: Array.from(w.e), time: w.time });
+    for (let t = 0; t < MOST_STEPS && w.time < end; t++) {
+      const before = t % every === 0 ? copy() : null;
+      advance(w, end);
+      if (before) found.push({ before, after: copy() });
+    }
+    return found;
   }
 
   // Σ_R α^q against Σ_NR β^q: which feature grows first under standard training.
@@ -236,9 +254,9 @@ const patch = (() => {
       assumption.least("B.3 ε > β", "ε > β", s.eps / beta, 1),
       assumption.most("§2.5 ε = Θ(σ_n√d)", "ε = Θ(σ_n√d)", noise > 0 ? away(s.eps / noise) : Infinity, Math.log(CONSTANT)),
       assumption.least("halfway", "α ≥ 2ε: halfway between two classes is out of reach", alpha, 2 * s.eps),
-      assumption.most("B.3 step", "η̃ = d^c₀ with 0 < c₀ < 1: |c₀ − ½|", Math.abs(Math.log(s.step) / Math.log(s.d) - 0.5), 0.5),
+      assumption.most("B.3 step", "η̃ = d^c₀, 0 < c₀ < 1", Math.abs(Math.log(s.step) / Math.log(s.d) - 0.5), 0.5),
     ];
   }
 
-  return { start, run, predictions, conditions, WIDTH, BETA };
+  return { start, run, pairs, predictions, conditions, WIDTH, BETA };
 })();

@@ -200,6 +200,7 @@ const signal = (() => {
       assumption.most("start", "ασ₀ < 1", alpha * initial(s), 1),
       assumption.most("step", "η(1−λ)α² ≤ 1", rate(s) * (1 - s.tradeoff) * alpha ** 2, 1),
       assumption.most("tradeoff", "λ < 1", s.tradeoff, 1 - 1e-12),
+      assumption.most("room", "N(P−1) + m < d: the noise patches are independent", s.n * (PATCHES - 1) + WIDTH, s.d - 1),
       assumption.most("noise", "σ√d < α", noiseScale(s) * Math.sqrt(s.d) / alpha, 1),
     ];
   }
