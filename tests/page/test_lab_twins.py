@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from featscope.core.conditions import Condition
-from featscope.lab.controls import CONTROLS, Choice, Model
+from featscope.lab.controls import CONTROLS, Choice, LabModel
 from featscope.lab.page import write_lab
 from featscope.lab.stories import STORIES
 from featscope.laws.clusters import ClusterLaw, ClusterSetting
@@ -48,7 +48,7 @@ def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
     opened.close()
 
 
-def drawn(model: Model, seed: int) -> dict[str, Any]:
+def drawn(model: LabModel, seed: int) -> dict[str, Any]:
     """Settings anywhere on the sliders."""
     rng, found = random.Random(f"{model} {seed}"), {}
     for c in CONTROLS[model]:
@@ -88,7 +88,7 @@ def determined(twin: lab_twins.PatchTwin, start: dict[str, Any], whole: dict[str
     return near["rows"].shape == whole["rows"].shape and error(near["rows"], whole["rows"]) < DETERMINED
 
 
-def whole_run(model: Model, page: Any, s: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def whole_run(model: LabModel, page: Any, s: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     found = page.evaluate(RUN, [model, s])
     if model == "at":
         twin = lab_twins.PatchTwin(s, found["start"]["gram"])
@@ -106,7 +106,7 @@ def test_every_story_is_pythons(story: Any, page: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(DRAWS))
 @pytest.mark.parametrize("model", ["fa", "cgro"])
-def test_reduced_recursions_are_pythons(model: Model, seed: int, page: Any) -> None:
+def test_reduced_recursions_are_pythons(model: LabModel, seed: int, page: Any) -> None:
     found, twin = whole_run(model, page, drawn(model, seed))
     assert max(compared(found, twin).values()) < SAME
 
@@ -140,7 +140,7 @@ def test_whole_runs_of_the_patch_recursion_are_pythons_where_they_are_determined
     assert kept >= DRAWS // 2
 
 
-def python_conditions(model: Model, s: dict[str, Any]) -> list[Condition]:
+def python_conditions(model: LabModel, s: dict[str, Any]) -> list[Condition]:
     if model == "at":
         law = PatchLaw(
             k=s["k"],
@@ -160,7 +160,7 @@ def python_conditions(model: Model, s: dict[str, Any]) -> list[Condition]:
 
 
 @pytest.mark.parametrize("model", ["at", "fa", "cgro"])
-def test_regions_are_those_of_the_laws_own_check(model: Model, page: Any) -> None:
+def test_regions_are_those_of_the_laws_own_check(model: LabModel, page: Any) -> None:
     seen: dict[str, set[bool]] = {}
     for seed in range(40):
         s = drawn(model, seed)

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Scale = Literal["linear", "log", "whole", "log-whole"]
-Model = Literal["at", "fa", "cgro"]
-MODELS: tuple[Model, ...] = ("at", "fa", "cgro")
+LabModel = Literal["at", "fa", "cgro"]
 
 
 @dataclass(frozen=True)
@@ -177,10 +176,10 @@ CGRO: tuple[Control, ...] = (
     Slider("seed", "", "seed of points and first weights", 0, 99, "whole", 0),
 )
 
-CONTROLS: dict[Model, tuple[Control, ...]] = {"at": AT, "fa": FA, "cgro": CGRO}
+CONTROLS: dict[LabModel, tuple[Control, ...]] = {"at": AT, "fa": FA, "cgro": CGRO}
 
 
-def defaults(model: Model) -> dict[str, Any]:
+def defaults(model: LabModel) -> dict[str, Any]:
     """The settings of a model before anything is moved."""
     return {control.key: control.default for control in CONTROLS[model]}
 

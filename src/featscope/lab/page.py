@@ -12,7 +12,7 @@ from featscope import __version__
 from featscope.core.files import write_bytes
 from featscope.core.rules import CONSTANT, MUCH
 from featscope.lab import controls, stories
-from featscope.plots.palette import CATEGORIES, MEANINGS
+from featscope.plots import palette
 from featscope.report.collect import require_page
 from featscope.report.page import in_script
 
@@ -54,7 +54,10 @@ def _environment() -> Environment:
 
 def _looks() -> dict[str, dict[str, object]]:
     """Colour and dash of every meaning; the k-th of several without a meaning is `category k`."""
-    named = {**MEANINGS, **{f"category {place}": look for place, look in enumerate(CATEGORIES)}}
+    named = {
+        **palette.MEANINGS,
+        **{f"category {place}": look for place, look in enumerate(palette.CATEGORIES)},
+    }
     return {name: {"colour": look.colour, "dash": list(look.dash)} for name, look in named.items()}
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from featscope.lab.controls import Model
+from featscope.lab.controls import LabModel
 from featscope.lab.real_at import run_at
 from featscope.lab.real_cgro import run_cgro
 from featscope.lab.real_fa import run_fa
 from featscope.lab.settings import checked, model_named
 
 Event = dict[str, Any]
-RUNS: dict[Model, Callable[[Mapping[str, Any]], Iterator[Event]]] = {
+RUNS: dict[LabModel, Callable[[Mapping[str, Any]], Iterator[Event]]] = {
     "at": run_at,
     "fa": run_fa,
     "cgro": run_cgro,

@@ -14,7 +14,7 @@ from featscope.core.streams import stream
 from featscope.dynamics.patch_descent import Perturb, Weights, training_epoch
 from featscope.dynamics.patch_observables import cross_correlations, feature_correlations, own_correlations
 from featscope.dynamics.patch_recursion import from_weights
-from featscope.lab.streaming import numbers, recorded_steps, states
+from featscope.lab.streaming import flat_numbers, recorded_steps, states
 from featscope.laws.patches import PatchBatch, PatchLaw
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 from featscope.papers.at.fig3_columns import Radii
@@ -42,9 +42,9 @@ def run_at(given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         "settings": s,
         "text": f"full descent at d = {law.d}, {len(batch.y)} points",
         "start": {
-            "u": numbers(first.u),
-            "v": numbers(first.v),
-            "gram": numbers(first.gram) if moving else None,
+            "u": flat_numbers(first.u),
+            "v": flat_numbers(first.v),
+            "gram": flat_numbers(first.gram) if moving else None,
         },
     }
     w = w0
@@ -84,8 +84,8 @@ def _descent(
         u, v = feature_correlations(state.w, law)
         row = {
             "time": eta * batches * t,
-            "A": numbers(own_correlations(u).amax(-1)),
-            "B": numbers(own_correlations(v).amax(-1)),
+            "A": flat_numbers(own_correlations(u).amax(-1)),
+            "B": flat_numbers(own_correlations(v).amax(-1)),
             "C": float(cross_correlations(u).max()),
             "D": float(cross_correlations(v).max()),
         }

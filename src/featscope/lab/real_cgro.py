@@ -12,7 +12,7 @@ from featscope.attacks.gta import transferred
 from featscope.core.signs import share
 from featscope.core.streams import stream
 from featscope.dynamics.signal_descent import CubicWeights, Kernel, Objective, descent_step
-from featscope.lab.streaming import numbers, recorded_steps, states
+from featscope.lab.streaming import flat_numbers, recorded_steps, states
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw, stack
 from featscope.papers.cgro.signal_robustness import Case
 
@@ -51,7 +51,7 @@ def _as_json(kernel: Kernel, law: SignalLaw, seed: int) -> dict[str, Any]:
         FRESH, law.patches - 1, WIDTH, generator=stream(seed, "data", "lab"), dtype=torch.float64
     )
     parts = {"u": kernel.u0[0], "v": kernel.v0[0], "gram": kernel.gram[0], "fresh": normals}
-    return {name: numbers(part) for name, part in parts.items()}
+    return {name: flat_numbers(part) for name, part in parts.items()}
 
 
 def _descent(

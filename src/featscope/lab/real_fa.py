@@ -22,7 +22,7 @@ from featscope.dynamics.cluster_descent import (
 )
 from featscope.dynamics.cluster_reduced import ReducedClusters, group_of_cluster
 from featscope.dynamics.trajectory import Step
-from featscope.lab.streaming import numbers, recorded_steps, states
+from featscope.lab.streaming import flat_numbers, recorded_steps, states
 from featscope.laws.clusters import ClusterBatch, ClusterDraw, ClusterLaw
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer, output_weights, span
@@ -56,7 +56,7 @@ def run_fa(given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _as_json(start: ReducedClusters) -> dict[str, Any]:
-    return {name: numbers(part) for name, part in start._asdict().items()} | {
+    return {name: flat_numbers(part) for name, part in start._asdict().items()} | {
         "cluster": start.cluster.tolist()
     }
 

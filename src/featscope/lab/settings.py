@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from featscope.core.errors import known_as, require, require_number
-from featscope.lab.controls import CONTROLS, Choice, Model, Slider, defaults
+from featscope.lab.controls import CONTROLS, Choice, LabModel, Slider, defaults
 
 
-def model_named(name: Any) -> Model:
+def model_named(name: Any) -> LabModel:
     """The model of that name."""
     return known_as("model of the lab", name, CONTROLS)  # type: ignore[return-value]
 
 
-def checked(model: Model, given: Mapping[str, Any]) -> dict[str, Any]:
+def checked(model: LabModel, given: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of a model, those given instead of the defaults; anything a slider cannot say is
     refused."""
     known = {control.key: control for control in CONTROLS[model]}

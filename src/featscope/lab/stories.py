@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from featscope.lab.controls import Model, defaults
+from featscope.lab.controls import LabModel, defaults
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Story:
     """A story of one model; ``settings`` are those that differ from the defaults."""
 
     name: str
-    model: Model
+    model: LabModel
     title: str
     text: tuple[str, ...]
     question: str

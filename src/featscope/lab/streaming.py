@@ -38,7 +38,7 @@ def _nothing(state: State, t: int) -> dict[str, Tensor | float]:
     return {}
 
 
-def numbers(tensor: Tensor) -> list[float]:
+def flat_numbers(tensor: Tensor) -> list[float]:
     """A tensor's entries in order, for JSON."""
     found: list[float] = tensor.detach().double().flatten().tolist()
     return found
