@@ -27,7 +27,7 @@ PAPERS = {
         "short": "FA",
         "title": "clusters: averaging and its price",
         "name": "the orthogonal-noise recursion: λ and σ of Lemmas 5.1 and 5.2 without ⟨ξ_i, ξ_a⟩; λ "
-        "within 1 % of descent at d = 3072, closer for larger d",
+        "within 1 % of descent",
         "address": "https://arxiv.org/abs/2410.10322",
     },
     "cgro": {
