@@ -182,6 +182,8 @@ def address() -> Iterator[tuple[str, int]]:
     running = uvicorn.Server(uvicorn.Config(server.application(port), log_level="error"))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
+    while not running.started:
+        thread.join(0.05)
     yield "127.0.0.1", port
     running.should_exit = True
     thread.join()
