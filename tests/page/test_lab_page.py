@@ -212,14 +212,14 @@ def test_everything_is_reached_by_keyboard(open_lab: Open) -> None:
 
 def test_regions_are_marked_and_said(open_lab: Open) -> None:
     page = open_lab("#fa&k=3&plus=1&groups=2").page
-    region = page.locator(".control", has=page.locator("#c-d"))
-    assert "✗ d ≥ k^10" in region.locator(".told").inner_text()
+    region = page.locator(".control", has=page.locator("#c-n"))
+    assert "✗ n ≥ k^7" in region.locator(".told").inner_text()
     assert "--holds" in region.locator(".region").get_attribute("data-look"), (
-        "no part of d meets the assumption"
+        "no part of n meets the assumption"
     )
-    page.evaluate("lab.change({ d: 100000 })")
+    page.evaluate("lab.change({ n: 3000 })")
     page.wait_for_timeout(400)
-    assert "✓ d ≥ k^10" in region.locator(".told").inner_text()
+    assert "✓ n ≥ k^7" in region.locator(".told").inner_text()
 
 
 @pytest.mark.parametrize(

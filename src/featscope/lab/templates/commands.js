@@ -34,11 +34,14 @@ const commands = (() => {
     });
   }
 
+  // Steps of the exact recursion that end in days, not in years.
+  const affordable = s => Math.min(s.steps, Math.floor(3e9 / (30 * s.n)));
+
   function cgro(s) {
-    const roomy = s.d - 1 >= s.n * 3 + 10;
+    const roomy = s.d - 1 >= s.n * 3 + 10, steps = affordable(s);
     return line("signal-stages", {
-      "law.d": s.d, "n": s.n, "tradeoff": s.tradeoff, "law.gap": s.gap, "learning_rate": signal.rate(s), "steps": s.steps, "every": Math.max(1, Math.round(s.steps / 150)),
-      "compact": String(roomy), "verify_steps": Math.min(s.steps, 300), "seeds": [s.seed],
+      "law.d": s.d, "n": s.n, "tradeoff": s.tradeoff, "law.gap": s.gap, "learning_rate": signal.rate(s), "steps": steps, "every": Math.max(1, Math.round(steps / 150)),
+      "compact": String(roomy), "verify_steps": s.d > 1e5 ? 0 : Math.min(steps, 300), "seeds": [s.seed],
     });
   }
 
@@ -47,6 +50,7 @@ const commands = (() => {
     if (model === "at" && s.d > LARGEST_DESCENT && !(Math.log(s.step) / Math.log(s.d) > 0 && Math.log(s.step) < Math.log(s.d))) return `patch-scaling takes η̃ = d^c₀ with 0 < c₀ < 1 only; the line runs full descent at d = ${LARGEST_DESCENT}.`;
     if (model === "at" && s.d > LARGEST_DESCENT) return "patch-scaling follows the recursion along d; noise, batches and η are those of full descent.";
     if (model === "fa" && s.groups > 2 && s.groups < s.k) return "clusters-fig3 trains the 2-class and the k-class network; label groups in between are the lab's alone.";
+    if (model === "cgro" && affordable(s) < s.steps) return `The line stops at T = ${affordable(s)}.`;
     if (model === "fa" && s.n > 20000) return "The line stops at n = 20000.";
     return "";
   }

@@ -192,7 +192,7 @@ const lab = (() => {
 
   const figures = [...document.querySelectorAll("figure[data-chart]")].map(figure => ({ figure, head: figure.querySelector("h2"), canvas: figure.querySelector("canvas"), keys: figure.querySelector(".keys"), spec: null, named: "" }));
   const narrow = matchMedia("(max-width: 900px)");
-  const heightOf = place => narrow.matches ? (place === 0 ? 220 : 240) : place === 0 ? 380 : 300;
+  const heightOf = place => narrow.matches ? (place === 0 ? 190 : 240) : place === 0 ? 380 : 300;
 
   function sample(look, asDots, hollow) {
     const dash = look.dash[1] ? look.dash.join(" ") : "none";
