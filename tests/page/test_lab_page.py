@@ -234,6 +234,7 @@ def test_frames_while_dragging_at_the_largest_dimension_are_told(link: str, open
     """How many frames follow a hand is told, not asserted: no test depends on the clock. That every one of them is
     computed anew is asserted."""
     page = open_lab(link).page
+    page.locator("#c-d").scroll_into_view_if_needed()
     box = page.locator("#c-d").bounding_box()
     page.evaluate("lab.frames.length = 0")
     y = box["y"] + box["height"] / 2
