@@ -278,7 +278,7 @@ def live() -> Iterator[str]:
         ),
         (
             "#fa&n=300&steps=40",
-            "Math.max(...rows.slice(1).map(r => Math.abs(r.lambdaMean / at(r.step).lambdaMean - 1)))",
+            "Math.max(...rows.map(r => Math.abs(r.lambdaMean - at(r.step).lambdaMean) / at(40).lambdaMean))",
         ),
         (
             "#cgro&n=6&d=256&steps=600&gap=0.02",
