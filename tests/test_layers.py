@@ -21,6 +21,7 @@ LAYERS = [
     "features",
     "experiments",
     "claims",
+    "sweeps",
     "plots",
     "papers",
     "report",

@@ -28,6 +28,7 @@ from featscope.papers.at import (
     patch_inner,
     patch_minima,
     patch_noise,
+    patch_race,
     patch_recursion,
     patch_scaling,
 )
@@ -44,6 +45,7 @@ EXPERIMENTS = (
     *patch_noise.EXPERIMENTS,
     *patch_inner.EXPERIMENTS,
     *patch_depth.EXPERIMENTS,
+    *patch_race.EXPERIMENTS,
     *image_features.EXPERIMENTS,
     *image_inversion.EXPERIMENTS,
     *image_feature_attacks.EXPERIMENTS,
