@@ -23,7 +23,7 @@ from featscope.cli.run import known_line
 from featscope.core.errors import require, require_at_least
 
 if TYPE_CHECKING:
-    from featscope.sweeps.sweep import Sweep, Swept
+    from featscope.sweeps.sweep import Sweep, FinishedSweep
 
 EngineOptions = Annotated[
     list[str] | None,
@@ -102,7 +102,7 @@ def sweep(
     _print(asked, done, as_json)
 
 
-def _print(asked: Sweep, done: Swept, as_json: bool) -> None:
+def _print(asked: Sweep, done: FinishedSweep, as_json: bool) -> None:
     from featscope.sweeps.points import ERROR
 
     points = done.rows["point"].n_unique()

@@ -11,7 +11,7 @@ from featscope.core.errors import BadInput, require, unknown
 from featscope.experiments.registry import experiment
 from featscope.sweeps.axes import axis_of
 from featscope.sweeps.engines import engine as engine_of
-from featscope.sweeps.sweep import WIDTH, Sweep, Swept, run_sweep, share_of
+from featscope.sweeps.sweep import WIDTH, Sweep, FinishedSweep, run_sweep, share_of
 
 #: the keys of a file
 KEYS = (
@@ -110,7 +110,7 @@ def sweep(
     engine_options: Mapping[str, Any] | None = None,
     shard: str = "1/1",
     **settings: Any,
-) -> Swept:
+) -> FinishedSweep:
     """Run an experiment over many settings; ``rows`` of what comes back is a polars frame, a row for each
     point and seed.
 

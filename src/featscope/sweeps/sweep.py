@@ -20,7 +20,7 @@ from featscope.experiments.registry import experiment
 from featscope.experiments.spec import Experiment, full_key, request, resolve
 from featscope.sweeps.axes import Axis
 from featscope.sweeps.dataset import DataSet, write_table
-from featscope.sweeps.designs import Point, design
+from featscope.sweeps.designs import SweepPoint, design
 from featscope.sweeps.engines import Engine, Local
 from featscope.sweeps.points import ERROR, Job, is_number
 from featscope.sweeps.refine import Boundary, Place, refine
@@ -70,7 +70,7 @@ class Sweep:
         seeds = {} if self.seeds is None else {"seeds": list(range(require_whole("seeds", self.seeds, 1)))}
         return {**self.settings, **seeds}
 
-    def changes(self, point: Point, doubled: int = 0) -> dict[str, Any]:
+    def changes(self, point: SweepPoint, doubled: int = 0) -> dict[str, Any]:
         """The overrides of a point; with twice as many seeds as often as said."""
         fixed = self._fixed()
         if doubled:
@@ -97,7 +97,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Swept:
+class FinishedSweep:
     """A finished sweep: its table, where it is, and the cells of the boundary where one was asked for."""
 
     path: Path
@@ -173,7 +173,7 @@ def run_sweep(
     engine: Engine | None = None,
     progress: Progress | None = None,
     shard: tuple[int, int] = (0, 1),
-) -> Swept:
+) -> FinishedSweep:
     """Run a sweep into the store ``root``: what is finished there is not repeated. A ``shard`` (i, of) runs
     every so-manieth job and writes a table of its own."""
     number, of = shard
@@ -196,12 +196,12 @@ def run_sweep(
         if sweep.refined is None:
             points = design(sweep.design, sweep.axes, sweep.points, sweep.design_seed)
             work.run(list(enumerate(map(sweep.changes, points))), shard)
-            return Swept(data.path, data.finish())
+            return FinishedSweep(data.path, data.finish())
         boundary = _Refinement(sweep, work, level=sweep.level).run()
     finally:
         workers.close()
     write_table(place / "boundary.parquet", boundary)
-    return Swept(data.path, data.finish(), boundary)
+    return FinishedSweep(data.path, data.finish(), boundary)
 
 
 def _columns(sweep: Sweep) -> list[str]:
@@ -226,7 +226,7 @@ class _Refinement:
         for chosen in product(*(axis.values for axis in lists)):
             fixed = dict(zip([axis.key for axis in lists], chosen, strict=True))
 
-            def look(places: Sequence[Place], fixed: Point = fixed) -> list[Any]:
+            def look(places: Sequence[Place], fixed: SweepPoint = fixed) -> list[Any]:
                 return self._look([{**fixed, **self._point(ranges, place)} for place in places])
 
             found = refine(counts, look, self.sweep.width)
@@ -234,7 +234,7 @@ class _Refinement:
         return pl.DataFrame(rows)
 
     @staticmethod
-    def _point(ranges: Sequence[Axis], place: Place) -> Point:
+    def _point(ranges: Sequence[Axis], place: Place) -> SweepPoint:
         return {axis.key: axis.at(float(share)) for axis, share in zip(ranges, place, strict=True)}
 
     @staticmethod
@@ -248,7 +248,7 @@ class _Refinement:
             rows.append(row)
         return rows
 
-    def _look(self, points: Sequence[Point]) -> list[Any]:
+    def _look(self, points: Sequence[SweepPoint]) -> list[Any]:
         """Labels of points, each run once; an INCONCLUSIVE one gets more seeds."""
         keys = [repr(point) for point in points]
         new = {key: point for key, point in zip(keys, points, strict=True) if key not in self.numbers}
