@@ -95,7 +95,9 @@ def test_local_jobs_of_submitit(tmp_path: Path, expected: bytes) -> None:
 def slurm_answers() -> bool:
     if shutil.which("sinfo") is None:
         return False
-    said = subprocess.run(["sinfo", "-h", "-o", "%t"], capture_output=True, text=True, timeout=60, check=False)
+    said = subprocess.run(
+        ["sinfo", "-h", "-o", "%t"], capture_output=True, text=True, timeout=60, check=False
+    )
     return any(state in said.stdout for state in ("idle", "mix", "alloc"))
 
 
@@ -103,4 +105,6 @@ def test_a_slurm_cluster(tmp_path: Path, expected: bytes) -> None:
     pytest.importorskip("submitit", reason="submitit is not installed: pip install 'featscope[slurm]'")
     if not slurm_answers():
         pytest.skip("no SLURM answers here: apt install slurm-wlm, then tools/one_node_slurm.sh")
-    assert table(tmp_path, Slurm(tmp_path, cluster="slurm", options={"slurm_array_parallelism": 2})) == expected
+    assert (
+        table(tmp_path, Slurm(tmp_path, cluster="slurm", options={"slurm_array_parallelism": 2})) == expected
+    )

@@ -23,7 +23,7 @@ from featscope.cli.run import known_line
 from featscope.core.errors import require, require_at_least
 
 if TYPE_CHECKING:
-    from featscope.sweeps.sweep import Sweep, FinishedSweep
+    from featscope.sweeps.sweep import FinishedSweep, Sweep
 
 EngineOptions = Annotated[
     list[str] | None,

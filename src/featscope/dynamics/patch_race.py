@@ -1,8 +1,9 @@
 """The race of AT's two features by the coefficient recursions: many settings side by side along the leading
 axis, each with its own law, dimension, radius and step of the attack.
 
-A race of a class is decided when one of its features leaves the polynomial part of the activation: max A ≥
-ϱ/α (Lemma D.24's T'_y) or max B ≥ ϱ/β (Lemma D.9's T_y). What is kept is A and B then, and when the attack
+A race of a class is decided when one of its features leaves the polynomial part of the activation, max A ≥
+ϱ/α (Lemma D.24's T'_y) or max B ≥ ϱ/β (Lemma D.9's T_y), or when its output reaches log d (Lemma D.10's T'_y),
+which comes first where there are many patches. What is kept is A and B then, and when the attack
 began to cancel β (Lemma D.23's T_y). A decided run stands still, so that what is found does not depend on who
 else is in the batch.
 """
@@ -33,7 +34,7 @@ REST = 100
 class RaceEvent(IntEnum):
     """What is waited for in each class."""
 
-    #: one of the features reaches its threshold ϱ/α or ϱ/β
+    #: one of the features reaches its threshold ϱ/α or ϱ/β, or the output log d
     DECIDED = 0
     #: under attack, Σ B^q reaches a third of the value at which the attack cancels β
     CANCELLED = 1
@@ -76,12 +77,22 @@ class Races:
             return co.standard_velocity(self.net, self.data)
         return co.adversarial_velocity(self.net, self.data, self.clip)
 
+    def outputs(self, c: co.Coefficients) -> Tensor:
+        """F_y at the clean or at the perturbed points, (runs, k)."""
+        if self.clip is None:
+            out = co.clean_pass(self.net, c, self.data).outputs
+        else:
+            x = co.perturb(self.net, c, self.data, self.clip)
+            out = co.adversarial_pass(self.net, c, self.data, x).outputs
+        return torch.diagonal(out, dim1=-2, dim2=-1)
+
     def reached(self, c: co.Coefficients) -> Tensor:
         """Which events hold now, (runs, events, k)."""
         rho, q = self.net.rho, self.net.q
         a, b = own_correlations(c.u), own_correlations(c.v)
         alpha, beta = self.data.amplitude[..., 0], self.data.amplitude[..., 1]
-        decided = torch.maximum(alpha * a.amax(-1), beta * b.amax(-1)) >= rho
+        arrived = torch.maximum(alpha * a.amax(-1), beta * b.amax(-1)) >= rho
+        decided = arrived | (self.outputs(c) >= self.dims.log()[:, None])
         if self.clip is None:
             return torch.stack([decided, torch.zeros_like(decided)], 1)
         size = torch.as_tensor(self.clip.step_size, dtype=torch.float64).expand(len(self.dims))

@@ -127,6 +127,8 @@ class Experiment(Generic[T]):
     batch: Batch[T] | None = None
     #: a row of order parameters for each seed of a run; without it, the numbers of its summary
     order: Callable[[Readable], Rows] | None = None
+    #: too long for a check of everything, which reads the run that the package brings along instead
+    by_name: bool = False
 
     def measured(self, profile: str) -> float | None:
         """What `takes` says, in seconds, where it was measured."""

@@ -11,7 +11,7 @@ from featscope.core.errors import BadInput, require, unknown
 from featscope.experiments.registry import experiment
 from featscope.sweeps.axes import axis_of
 from featscope.sweeps.engines import engine as engine_of
-from featscope.sweeps.sweep import WIDTH, Sweep, FinishedSweep, run_sweep, share_of
+from featscope.sweeps.sweep import WIDTH, FinishedSweep, Sweep, run_sweep, share_of
 
 #: the keys of a file
 KEYS = (

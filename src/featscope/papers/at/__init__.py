@@ -31,6 +31,7 @@ from featscope.papers.at import (
     patch_race,
     patch_recursion,
     patch_scaling,
+    phase_patch,
 )
 
 NAME = "AT"
@@ -46,6 +47,7 @@ EXPERIMENTS = (
     *patch_inner.EXPERIMENTS,
     *patch_depth.EXPERIMENTS,
     *patch_race.EXPERIMENTS,
+    *phase_patch.EXPERIMENTS,
     *image_features.EXPERIMENTS,
     *image_inversion.EXPERIMENTS,
     *image_feature_attacks.EXPERIMENTS,

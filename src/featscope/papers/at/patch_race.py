@@ -40,7 +40,7 @@ class RaceRows(Columns):
 
     seed = column("the seed of the initial coefficients")
     label = column("the class", "class")
-    decided = column("whether a feature reached its threshold ϱ/α or ϱ/β within the steps")
+    decided = column("whether a feature reached its threshold ϱ/α or ϱ/β, or the output log d, in time")
     robust = column("whether the robust feature is ahead then, αA > βB; null if it was not decided")
     A = column("max_r ⟨w_ir, u_i⟩ then; null if it was not decided")
     B = column("max_r ⟨w_ir, v_i⟩ then; null if it was not decided")
