@@ -41,6 +41,7 @@ class PhasePoints(Columns):
     y = column("the place along its second axis")
     seed = column("the seed")
     value = column("the order parameter; null where there is none")
+    radius = column("what stands beside it in FA's diagrams: the median exact radius ÷ √(d/k)")
 
 
 class PhaseCells(Columns):
@@ -83,7 +84,9 @@ PHASE_COLUMNS: Mapping[str, type[Columns]] = {
     EDGES: PhaseEdges,
     DISTANCES: PhaseDistances,
 }
-Values = Sequence[float | None]
+#: an order parameter, alone or with what is kept beside it
+Value = float | Mapping[str, float | None] | None
+Values = Sequence[Value]
 #: order parameters of places (x, y), one for each seed
 Measure = Callable[[Sequence[tuple[Any, Any]]], Sequence[Values]]
 
@@ -135,11 +138,12 @@ def _look(diagram: Diagram, seeds: Sequence[int], measure: Measure) -> tuple[Row
         at = [(diagram.x.at(float(p[0])), diagram.y.at(float(p[1]))) for p in places]
         new = list(dict.fromkeys(place for place in at if place not in known))
         for (x, y), values in zip(new, measure(new) if new else [], strict=True):
+            told = [v if isinstance(v, Mapping) else {PhasePoints.value: v} for v in values]
             rows.extend(
-                {PhasePoints.x: x, PhasePoints.y: y, PhasePoints.seed: seed, PhasePoints.value: value}
-                for seed, value in zip(seeds, values, strict=True)
+                {PhasePoints.x: x, PhasePoints.y: y, PhasePoints.seed: seed, **facts}
+                for seed, facts in zip(seeds, told, strict=True)
             )
-            there = [value for value in values if value is not None]
+            there = [v for facts in told if (v := facts[PhasePoints.value]) is not None]
             known[x, y] = sum(there) / len(there) if there else None
         return [_side(known[place], diagram.level) for place in at]
 

@@ -31,6 +31,7 @@ from featscope.papers.at import (
     patch_race,
     patch_recursion,
     patch_scaling,
+    patch_sensitivity,
     phase_patch,
 )
 
@@ -48,6 +49,7 @@ EXPERIMENTS = (
     *patch_depth.EXPERIMENTS,
     *patch_race.EXPERIMENTS,
     *phase_patch.EXPERIMENTS,
+    *patch_sensitivity.EXPERIMENTS,
     *image_features.EXPERIMENTS,
     *image_inversion.EXPERIMENTS,
     *image_feature_attacks.EXPERIMENTS,

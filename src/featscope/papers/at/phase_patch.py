@@ -61,7 +61,7 @@ class PhasePatch(Spec):
             "descent_seeds": 1,
             "attacked": False,
         },
-        "paper": {"seeds": list(range(60)), "relative": 0.02},
+        "paper": {"seeds": list(range(60)), "relative": 0.02, "steps": 8000, "attacked_width": 0.04},
     }
 
     seeds: tuple[int, ...] = setting(tuple(range(24)), "the seeds of the initial coefficients")
@@ -70,12 +70,13 @@ class PhasePatch(Spec):
     )
     d: int = setting(10**6, "dimension of a patch in the panels of standard training", letter="d", ge=100)
     attacked_d: int = setting(10**4, "dimension of a patch in the panels of adversarial training", ge=100)
-    attacked_seeds: int = setting(8, "seeds of adversarial training: the first of them", ge=1)
+    attacked_seeds: int = setting(6, "seeds of adversarial training: the first of them", ge=1)
+    attacked_width: float = setting(0.08, "the same share for adversarial training", gt=0, lt=1)
     attacked: bool = setting(True, "follow adversarial training too")
     width: float = setting(0.04, "the edge is known to this share of each axis", gt=0, lt=1)
     net_width: int = setting(10, "neurons of each class", letter="m", ge=1)
     relative: float = setting(0.1, "largest relative change of a coefficient in one step", gt=0, le=0.2)
-    steps: int = setting(4000, "most steps of the recursion", ge=1)
+    steps: int = setting(2000, "most steps of the recursion", ge=1)
     descent_d: int = setting(60, "dimension of a patch under full descent", ge=10)
     descent_n: int = setting(40, "training points under full descent", letter="N", ge=2)
     descent_steps: int = setting(1500, "most steps of full descent", ge=1)
@@ -159,15 +160,15 @@ def attacked(spec: PhasePatch, name: str) -> tuple[Diagram, Measure]:
 
     if name == RADIUS_STEP:
         size = Axis("η̃", 0.1, 10_000.0, 5, log=True)
-        return Diagram(name, size, radius, spec.width, 0.5, radius_line), look(
+        return Diagram(name, size, radius, spec.attacked_width, 0.5, radius_line), look(
             RaceOrder.robust_share, lambda x, y: {"step_size": x, "eps": y}
         )
     root = math.sqrt(spec.attacked_d)
     if name == RADIUS_STRENGTH:
-        return Diagram(name, strength, radius, spec.width, 0.5, lambda x: 1.0), look(
+        return Diagram(name, strength, radius, spec.attacked_width, 0.5, lambda x: 1.0), look(
             RaceOrder.robust_share, lambda x, y: {"alpha": x, "eps": y, "step_size": root}
         )
-    return Diagram(name, radius, strength, spec.width, 0.5, full_ball_line), look(
+    return Diagram(name, radius, strength, spec.attacked_width, 0.5, full_ball_line), look(
         RaceOrder.fooled_share, lambda x, y: {"alpha": y, "eps": x, "step_size": root}
     )
 

@@ -24,6 +24,7 @@ from featscope.papers.cgro import (
     image_overfitting,
     known_density,
     lower_bound,
+    phase_signal,
     signal_lemmas,
     signal_scaling,
     signal_stages,
@@ -40,6 +41,7 @@ EXPERIMENTS = (
     *built.EXPERIMENTS,
     *lower_bound.EXPERIMENTS,
     *known_density.EXPERIMENTS,
+    *phase_signal.EXPERIMENTS,
     *image_landscape.EXPERIMENTS,
     *image_overfitting.EXPERIMENTS,
 )

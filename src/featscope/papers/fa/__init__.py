@@ -23,6 +23,7 @@ from featscope.papers.fa import (
     glossary,
     image_embeddings,
     image_fine_labels,
+    phase_clusters,
 )
 
 NAME = "FA"
@@ -35,6 +36,7 @@ EXPERIMENTS = (
     *clusters_properties.EXPERIMENTS,
     *clusters_regimes.EXPERIMENTS,
     *clusters_built.EXPERIMENTS,
+    *phase_clusters.EXPERIMENTS,
     *image_embeddings.EXPERIMENTS,
     *image_fine_labels.EXPERIMENTS,
 )
