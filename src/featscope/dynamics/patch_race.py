@@ -2,7 +2,8 @@
 axis, each with its own law, dimension, radius and step of the attack.
 
 A race of a class is decided when one of its features leaves the polynomial part of the activation, max A ≥
-ϱ/α (Lemma D.24's T'_y) or max B ≥ ϱ/β (Lemma D.9's T_y), or when its output reaches log d (Lemma D.10's T'_y),
+ϱ/α (Lemma D.24's T'_y) or max B ≥ ϱ/β (Lemma D.9's T_y), or when its output reaches log d (Lemma D.10's
+T'_y),
 which comes first where there are many patches. What is kept is A and B then, and when the attack
 began to cancel β (Lemma D.23's T_y). A decided run stands still, so that what is found does not depend on who
 else is in the batch.

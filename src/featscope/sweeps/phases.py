@@ -138,7 +138,9 @@ def _look(diagram: Diagram, seeds: Sequence[int], measure: Measure) -> tuple[Row
         at = [(diagram.x.at(float(p[0])), diagram.y.at(float(p[1]))) for p in places]
         new = list(dict.fromkeys(place for place in at if place not in known))
         for (x, y), values in zip(new, measure(new) if new else [], strict=True):
-            told = [v if isinstance(v, Mapping) else {PhasePoints.value: v} for v in values]
+            told: list[dict[str, Any]] = [
+                dict(v) if isinstance(v, Mapping) else {str(PhasePoints.value): v} for v in values
+            ]
             rows.extend(
                 {PhasePoints.x: x, PhasePoints.y: y, PhasePoints.seed: seed, **facts}
                 for seed, facts in zip(seeds, told, strict=True)

@@ -9,6 +9,7 @@ from featscope.papers.at import (
     claims_inner,
     claims_law,
     claims_noise,
+    claims_phase,
     claims_recursion,
     claims_scaling,
     claims_training,
@@ -17,6 +18,7 @@ from featscope.papers.at import (
     figures_image_attacks,
     figures_images,
     figures_patch,
+    figures_phase,
     figures_training,
     glossary,
     image_feature_attacks,
@@ -62,6 +64,7 @@ CLAIMS = (
     *claims_training.CLAIMS,
     *claims_inner.CLAIMS,
     *claims_depth.CLAIMS,
+    *claims_phase.CLAIMS,
     *claims_image_features.CLAIMS,
     *claims_feature_attacks.CLAIMS,
 )
@@ -70,6 +73,7 @@ FIGURES = {
     **figures_training.FIGURES,
     **figures_patch.FIGURES,
     **figures_beyond.FIGURES,
+    **figures_phase.FIGURES,
     **figures_images.FIGURES,
     **figures_image_attacks.FIGURES,
 }

@@ -107,10 +107,8 @@ def run(spec: PatchSensitivity, folder: Folder) -> Json:
     for letter, value, usual, _ in spec.changes():
         name = label_of(letter, value)
         for row in folder.needed[name].part(SWITCHES).to_dicts():
-            kept = {
-                key: row.get(key)
-                for key in (Switches.seed, Switches.label, Switches.switch, Switches.u_end, Switches.v_end)
-            }
+            same = (Switches.seed, Switches.label, Switches.switch, Switches.u_end, Switches.v_end)
+            kept: dict[str, Any] = {str(key): row.get(key) for key in same}
             rows.append({Changes.setting: letter, Changes.at: float(value), Changes.usual: usual, **kept})
         mine = [row for row in rows if (row[Changes.setting], row[Changes.at]) == (letter, float(value))]
         summary[name] = {

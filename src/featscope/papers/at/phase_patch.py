@@ -201,7 +201,8 @@ def descent_winner(spec: PhasePatch, seeds: Sequence[int], strength: float, rati
     """Share of the classes that the robust feature wins, for each seed: whose αA or βB is ahead when one of
     them reaches ϱ or the class's least training output log d."""
     d, net = spec.descent_d, PatchNetSpec(width=spec.net_width, sigma_0=spec.descent_d**-0.5)
-    law = PatchLaw(d=d, alpha=strength, patches=1 + max(1, round(ratio)), sigma_n=0.1 * d**-0.5)
+    given: dict[str, Any] = {"alpha": strength, "patches": 1 + max(1, round(ratio))}
+    law = PatchLaw(d=d, sigma_n=0.1 * d**-0.5, **given)
     data = stack([law.sample(spec.descent_n, stream(seed, "data", "train")) for seed in seeds])
     w0 = torch.stack([net.init(law.k, d, stream(seed, "init")) for seed in seeds])
     winner = torch.full((len(seeds), law.k), -1.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, ClassVar, Literal
 
@@ -132,9 +133,7 @@ def run(spec: PhaseSignal, folder: Folder) -> Json:
     with torch.no_grad():
         for name in (SAMPLES, TRADEOFF):
             diagram = panel(spec, name)
-            summary[name] = run_diagram(
-                diagram, spec.seeds, lambda places, name=name: measured(spec, name, places), folder
-            )
+            summary[name] = run_diagram(diagram, spec.seeds, partial(measured, spec, name), folder)
     return summary
 
 

@@ -7,6 +7,7 @@ from featscope.papers.fa import (
     claims_embeddings,
     claims_figures,
     claims_fine_labels,
+    claims_phase,
     claims_start,
     claims_theorems,
     claims_training,
@@ -20,6 +21,7 @@ from featscope.papers.fa import (
     figures_clusters,
     figures_embeddings,
     figures_fine_labels,
+    figures_phase,
     glossary,
     image_embeddings,
     image_fine_labels,
@@ -45,10 +47,16 @@ CLAIMS = (
     *claims_training.CLAIMS,
     *claims_theorems.CLAIMS,
     *claims_built.CLAIMS,
+    *claims_phase.CLAIMS,
     *claims_figures.CLAIMS,
     *claims_embeddings.CLAIMS,
     *claims_fine_labels.CLAIMS,
 )
 COMPARISONS = comparisons.COMPARISONS
-FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
+FIGURES = {
+    **figures_clusters.FIGURES,
+    **figures_phase.FIGURES,
+    **figures_embeddings.FIGURES,
+    **figures_fine_labels.FIGURES,
+}
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
