@@ -63,7 +63,7 @@ def test_the_winner_is_the_faster_of_two_power_iterations(q: int) -> None:
     checked = 0
     for alpha, patches in [(1.5, 4), (2.0, 9), (3.0, 28), (2.0, 40), (4.0, 16)]:
         one = spec(law={"alpha": alpha, "patches": patches}, net={"width": 10, "q": q}, seeds=(0, 1, 2))
-        made, start, _ = races([one])
+        _, start, _ = races([one])
         rates = torch.tensor([alpha**q, float(patches - 1)])
         own = torch.stack([co_own.amax(-1) for co_own in map(_own, (start.u, start.v))], -1)
         times = 1 / (rates * own ** (q - 2))

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from featscope.experiments.run import Run
 from featscope.plots.axes import Axis
 from featscope.plots.grids import HeatScale
@@ -19,6 +21,8 @@ from featscope.sweeps.phases import CELLS, EDGES, PhaseCells, PhaseEdges
 #: drawn over every colour of the map: a dark line with a light rim
 INK, RIM = "#111111", "#ffffff"
 DASH = (6, 4)
+#: what a column at the rim shows beyond its own place, as a share of the way to its neighbour
+RIM_SHARE = 0.12
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class PhaseMap:
         y = [value for cell in self._drawn for value in cell[2:4]]
         fitted = {}
         for channel, axis, values in (("x", self.x, x), ("y", self.y, y)):
-            spec = axis.encoding(channel, channel)
+            spec = axis.fitted(np.asarray(values, dtype=float)).encoding(channel, channel)
             spec["scale"] = {
                 **spec["scale"],
                 "domain": [min(values), max(values)],
@@ -82,7 +86,8 @@ class PhaseMap:
         log = self.x.kind == "log"
         at = sorted({math.log(cell[0]) if log else cell[0] for cell in self.cells})
         half = [(a + b) / 2 for a, b in pairwise(at)]
-        ends = [2 * at[0] - half[0], *half, 2 * at[-1] - half[-1]] if half else [at[0] - 0.5, at[0] + 0.5]
+        gaps = [b - a for a, b in pairwise(at)] or [1.0]
+        ends = [at[0] - RIM_SHARE * gaps[0], *half, at[-1] + RIM_SHARE * gaps[-1]]
         back = [math.exp(end) if log else end for end in ends]
         columns = sorted({cell[0] for cell in self.cells})
         sides = {x: (back[i], back[i + 1]) for i, x in enumerate(columns)}

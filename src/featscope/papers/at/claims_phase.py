@@ -85,7 +85,8 @@ CLAIMS = (
         (
             one_run(
                 "one at a time",
-                "Figure 3's adversarial training, patch clip, batches of 5, at most 600 epochs",
+                "Figure 3's adversarial training at d = N = 40, m = 30, patch clip, batches of 5, at most "
+                "600 epochs",
                 SENSITIVITY,
                 switches,
             ),

@@ -59,7 +59,7 @@ def standard(run: Run) -> Picture:
 def attacked(run: Run) -> Picture:
     """Adversarial training over radius, step and strength."""
     step, radius = Axis("η̃", "log"), Axis("ε ÷ β")
-    fooled = HeatScale("robust feature wins; last: perturbation turns the class", 0, 1)
+    fooled = HeatScale("share of classes", 0, 1)
     shown = [
         phase_map(run, RADIUS_STEP, "radius and step of the attack", step, radius, fooled, False),
         phase_map(run, RADIUS_STRENGTH, "strength and radius", STRENGTH, radius, fooled, False),
@@ -86,6 +86,7 @@ def attacked_if_followed(run: Run) -> Picture:
 def sensitivity(run: Run) -> Picture:
     """The epoch of the switch as one setting changes at a time."""
     spec, rows = PatchSensitivity.of(run), run.part(CHANGES)
+    sizes = "d = N = 40, m = 30" if spec.small else "at its own sizes"
     panels = []
     for letter in dict.fromkeys(rows[Changes.setting].to_list()):
         mine = [row for row in rows.to_dicts() if row[Changes.setting] == letter]
@@ -113,10 +114,9 @@ def sensitivity(run: Run) -> Picture:
         )
     return Picture(
         title="When adversarial training switches to the robust feature, one setting changed at a time",
-        caption="The epoch from which on u is ahead of v to the end, for every seed and class (dots) and "
-        "their "
-        "median; a class that never switches has no dot, and no bar is drawn where most do not. Figure 3's "
-        "training in batches of 5 but for the setting named.",
+        caption="The epoch from which on u is ahead of v to the end, for every seed and class (dots), and the "
+        "median of those that switch (bar); a class that never switches has no dot. Figure 3's training in "
+        f"batches of 5 but for the setting named, {sizes}.",
         alt="Bar charts with dots, one for each of six settings: epoch of the switch against the setting's "
         "value.",
         spec=side_by_side(panels, columns=3),

@@ -1,5 +1,5 @@
 """`patch-sensitivity`: Figure 3's adversarial training with one setting changed at a time: q, ϱ, m, σ0, η̃ and
-the size of a batch.
+the size of a batch; at smaller sizes (d = N = 40, m = 30) unless the profile is `paper`.
 
 Every change is a run of `patch-batches` with one size of a batch; this experiment gathers them.
 """
@@ -43,20 +43,20 @@ class PatchSensitivity(Spec):
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
             "seeds": [0], "powers": [3], "knees": [1.0], "widths": [20, 30], "starts": [0.01],
-            "step_sizes": [1000.0], "batch_sizes": [5], "epochs": 150, "small": True,
+            "step_sizes": [1000.0], "batch_sizes": [5], "epochs": 150,
         },
-        "paper": {"seeds": [0, 1, 2, 3, 4]},
+        "paper": {"small": False, "widths": [30, 100, 300], "batch_sizes": [1, 5, 10, 20]},
     }  # fmt: skip
 
-    seeds: tuple[int, ...] = setting((0, 1), "the seeds, one independent repetition each")
+    seeds: tuple[int, ...] = setting((0, 1, 2, 3), "the seeds, one independent repetition each")
     powers: Sizes = setting((3, 4, 5), "powers of the activation; 4 and 5 with σ0 = 0.1", letter="q")
     knees: Positives = setting((0.5, 1.0, 2.0), "where the activation becomes linear", letter="ϱ")
-    widths: Sizes = setting((30, 100, 300), "neurons of a class", letter="m")
+    widths: Sizes = setting((10, 30, 100), "neurons of a class", letter="m")
     starts: Positives = setting((0.003, 0.01, 0.03), "scales of the first weights", letter="σ_0")
     step_sizes: Positives = setting((10.0, 100.0, 1000.0, 10000.0), "steps of the attack", letter="η̃")
     batch_sizes: Sizes = setting((1, 5, 10, 20), "points of a batch")
     epochs: int = setting(600, "most epochs", letter="T", ge=1)
-    small: bool = setting(False, "use the smaller sizes of patch-batches' quick profile")
+    small: bool = setting(True, "use the smaller sizes of patch-batches' quick profile, d = N = 40, m = 30")
     dtype: Literal["float32", "float64"] = "float32"
 
     def changes(self) -> list[tuple[str, float, bool, dict[str, Any]]]:
@@ -67,7 +67,7 @@ class PatchSensitivity(Spec):
             found.append(("q", q, q == 3, {"net.q": q, **start}))
         keys = {
             "ϱ": ("net.rho", self.knees, 1.0),
-            "m": ("net.width", self.widths, 100),
+            "m": ("net.width", self.widths, 30 if self.small else 100),
             "σ0": ("net.sigma_0", self.starts, 0.01),
             "η̃": ("training.step_size", self.step_sizes, 1000.0),
         }

@@ -14,7 +14,7 @@ from featscope.plots.sheet import side_by_side
 def phases(run: Run) -> Picture:
     """Both panels."""
     spec = PhaseSignal.of(run)
-    scale = HeatScale("accuracy under (A), fresh points", 0.5, 1)
+    scale = HeatScale("accuracy under (A)", 0.5, 1)
     gap = Axis("1 − γ", "log")
     maps = [
         phase_map(run, SAMPLES, f"λ = {spec.tradeoff:g}", Axis("N", "log"), gap, scale, False),

@@ -33,7 +33,7 @@ def phases(run: Run) -> Picture:
         alt="Heat maps over learning rate and initial scale, signal and points, clusters and cosine, with "
         "dashed "
         "predicted lines and dots along the measured edges.",
-        spec=side_by_side(maps, columns=2),
+        spec=side_by_side(maps, columns=3),
         claims=("PH-clusters",),
     )
 
