@@ -60,7 +60,7 @@ class PhaseEdges(Columns):
 
     panel = column("the panel of the diagram")
     x = column("the place along the first axis")
-    measured = column("where the mean over seeds crosses the level, along the second axis")
+    measured = column("where the mean over seeds last crosses the level, along the second axis")
     low = column("lower end of its interval over seeds")
     high = column("upper end of its interval over seeds")
     predicted = column("where the theory's line is there")
@@ -177,9 +177,10 @@ def _cell(diagram: Diagram, seen: Seen, x: float, y: float, width: float, height
 
 
 def crossing(places: Sequence[float], values: Sequence[float], level: float, log: bool) -> float:
-    """Where values over ascending places first cross the level, by interpolation; NaN if they do not."""
+    """The largest place at which values over ascending places cross the level, by interpolation; NaN if they
+    do not."""
     at = [(math.log(p) if log else p, v) for p, v in zip(places, values, strict=True) if math.isfinite(v)]
-    for (a, before), (b, after) in pairwise(at):
+    for (a, before), (b, after) in reversed(list(pairwise(at))):
         if (before > level) != (after > level):
             found = a + (b - a) * (level - before) / (after - before)
             return math.exp(found) if log else found

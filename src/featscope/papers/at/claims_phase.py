@@ -66,7 +66,8 @@ CLAIMS = (
             ),
             one_run(
                 "full ball",
-                "the same trainings: the least α/β at which half of the classes withstand the explicit "
+                "the same trainings: the α/β from which on at least half of the classes withstand the "
+                "explicit "
                 "perturbation of radius ε on every patch, against |J_R|(α−ε)^q = Pε^q",
                 PHASE,
                 edge_within(FULL_BALL, PHASE_EDGE),

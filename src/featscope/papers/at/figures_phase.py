@@ -23,7 +23,7 @@ from featscope.plots.picture import Picture
 from featscope.plots.sheet import side_by_side
 
 WINS = HeatScale("robust feature wins", 0, 1)
-STRENGTH, NUMBER = Axis("α ÷ β", "log"), Axis("|J_NR| ÷ |J_R|", "log")
+STRENGTH, NUMBER = Axis("α ÷ β", "log", ticks=(1.5, 2, 3, 4, 5, 8)), Axis("|J_NR| ÷ |J_R|", "log")
 HOW_TO_READ = (
     "Colours are the mean over seeds and classes; cells are cut where it changes sides. The dashed line is "
     "the "
@@ -73,7 +73,7 @@ def attacked(run: Run) -> Picture:
         "features.",
         alt="Three heat maps over radius and step, strength and radius, radius and strength, with dashed "
         "predicted lines and dots along the measured edges.",
-        spec=side_by_side([panel for panel in shown if panel.cells], columns=2),
+        spec=side_by_side([panel for panel in shown if panel.cells], columns=3),
         claims=("PH-patch",),
     )
 
@@ -114,7 +114,8 @@ def sensitivity(run: Run) -> Picture:
         )
     return Picture(
         title="When adversarial training switches to the robust feature, one setting changed at a time",
-        caption="The epoch from which on u is ahead of v to the end, for every seed and class (dots), and the "
+        caption="The epoch from which on u is ahead of v to the end, for every seed and class (dots), and "
+        "the "
         "median of those that switch (bar); a class that never switches has no dot. Figure 3's training in "
         f"batches of 5 but for the setting named, {sizes}.",
         alt="Bar charts with dots, one for each of six settings: epoch of the switch against the setting's "

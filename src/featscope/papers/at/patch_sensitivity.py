@@ -139,7 +139,7 @@ EXPERIMENTS = (
         "the batch size change one at a time",
         spec=PatchSensitivity,
         run=run,
-        takes={"quick": "10 s", "cpu": "4 min", "paper": "15 min"},
+        takes={"quick": "10 s", "cpu": "1 min", "paper": "15 min"},
         needs=needs,
         highlights=(
             Highlight("*/switched", "share of the classes that switch, {}", "share"),

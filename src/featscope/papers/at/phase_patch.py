@@ -257,7 +257,7 @@ EXPERIMENTS = (
         "theory's lines",
         spec=PhasePatch,
         run=run,
-        takes={"quick": "15 s", "cpu": "5 min", "paper": "30 min"},
+        takes={"quick": "15 s", "cpu": "2 min", "paper": "30 min"},
         highlights=(
             Highlight("*/distance", "log(measured ÷ predicted) along the edge, {}"),
             Highlight("*/points", "points looked at, {}"),

@@ -31,6 +31,7 @@ from featscope.papers.cgro import (
     signal_scaling,
     signal_stages,
 )
+from featscope.sweeps.nearest import Search, known
 
 NAME = "CGRO"
 TITLE = "Why Clean Generalization and Robust Overfitting Both Happen in Adversarial Training"
@@ -67,3 +68,11 @@ FIGURES = {
     **figures_images.FIGURES,
 }
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
+#: boxes in which a setting is looked for that would make a failing reading hold
+SEARCHES = (
+    Search("signal-stages", {"law.gap": [0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97]}, (("CG-T4.1", "ball"),)),
+    Search(
+        "signal-scaling", {"samples": [[2, 5, 10, 20], [2, 5, 10], [2, 5], [2]]}, (("CG-T4.1", "N=poly"),)
+    ),
+)
+NEAREST = known(SEARCHES)

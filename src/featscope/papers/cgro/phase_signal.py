@@ -152,7 +152,7 @@ EXPERIMENTS = (
         shows="memorisation against the residual signal over (N, 1−γ) and (λ, 1−γ), with N* drawn",
         spec=PhaseSignal,
         run=run,
-        takes={"quick": "5 s", "cpu": "3 min", "paper": "1 h"},
+        takes={"quick": "5 s", "cpu": "30 s", "paper": "1 h"},
         highlights=(
             Highlight("*/distance", "log(measured ÷ predicted) along the edge, {}"),
             Highlight("*/points", "points looked at, {}"),

@@ -175,7 +175,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         "predicted lines and exact radii",
         PhaseClusters,
         run,
-        {"quick": "5 s", "cpu": "5 min", "paper": "1 h"},
+        {"quick": "5 s", "cpu": "30 s", "paper": "1 h"},
         highlights=(
             Highlight("*/distance", "log(measured ÷ predicted) along the edge, {}"),
             Highlight("*/points", "points looked at, {}"),
