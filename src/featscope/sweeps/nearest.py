@@ -23,7 +23,7 @@ from featscope.experiments.spec import resolve, value_at
 from featscope.sweeps.asked import of
 from featscope.sweeps.engines import Local
 from featscope.sweeps.points import WOULD_BE
-from featscope.sweeps.sweep import Sweep, run_sweep
+from featscope.sweeps.sweep import INCONCLUSIVE, Sweep, run_sweep
 
 FOUND = HOME / "nearest.json"
 HOLDS = "HOLDS"
@@ -63,7 +63,8 @@ def nearest(search: Search, rows: pl.DataFrame, claim: str, reading: str) -> str
     looked = f"{len(points)} points of {search.experiment} over {box} (profile {search.profile})"
     holding = [row for row in points if _holds(row, column)]
     if not holding:
-        return f"in none of the {looked}"
+        undecided = sum(INCONCLUSIVE in (row.get(column), row.get(column + WOULD_BE)) for row in points)
+        return f"in none of the {looked}" + (f"; {undecided} undecided" if undecided else "")
 
     def far(row: Mapping[str, Any]) -> float:
         return sum(distance(value_at(usual, key), row[key]) for key in keys)

@@ -86,6 +86,11 @@ SEARCHES = (
         {"law.alpha": "2:64:6:log", "law.sigma_n": [0.1, 0.001]},
         (("AT-P3.2", "full-ball"), ("AT-P3.2", "own-logit")),
     ),
-    Search("patch-fig3", {"law.alpha": "2:32:5:log"}, (("AT-T4.4", "full-ball"),)),
+    Search(
+        "patch-fig3",
+        {"law.alpha": "2:32:5:log"},
+        (("AT-T4.4", "full-ball"),),
+        settings={"evaluation.points": 100},
+    ),
 )
 NEAREST = known(SEARCHES)
