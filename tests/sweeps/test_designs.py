@@ -8,7 +8,7 @@ import pytest
 
 from featscope.core.errors import BadInput
 from featscope.experiments.registry import experiment
-from featscope.sweeps.axes import Axis, axis_of, parse_axis
+from featscope.sweeps.axes import SweepAxis, axis_of, parse_axis
 from featscope.sweeps.designs import design
 from featscope.sweeps.refine import Place, cells_of, refine
 
@@ -57,14 +57,14 @@ def test_what_is_no_axis_is_refused(text: str, told: str) -> None:
 
 
 def test_a_grid_is_every_pair_in_order() -> None:
-    axes = [Axis("a", 0, 1, 2), Axis("b", values=("x", "y"))]
+    axes = [SweepAxis("a", 0, 1, 2), SweepAxis("b", values=("x", "y"))]
     assert [tuple(p.values()) for p in design("grid", axes)] == [(0, "x"), (0, "y"), (1, "x"), (1, "y")]
     with pytest.raises(BadInput, match="number of values"):
-        design("grid", [Axis("a", 0, 1)])
+        design("grid", [SweepAxis("a", 0, 1)])
 
 
 def test_scattered_designs_are_drawn_by_their_seed() -> None:
-    axes = [Axis("a", 0, 1), Axis("b", 1, 100, log=True)]
+    axes = [SweepAxis("a", 0, 1), SweepAxis("b", 1, 100, log=True)]
     for name in ("random", "lhs"):
         assert design(name, axes, 20, 3) == design(name, axes, 20, 3) != design(name, axes, 20, 4)
         assert len(design(name, axes, 20, 3)) == 20
@@ -74,7 +74,7 @@ def test_scattered_designs_are_drawn_by_their_seed() -> None:
 
 
 def test_a_latin_hypercube_has_one_point_in_each_piece_of_each_axis() -> None:
-    points = design("lhs", [Axis("a", 0, 1), Axis("b", 0, 1)], 16)
+    points = design("lhs", [SweepAxis("a", 0, 1), SweepAxis("b", 0, 1)], 16)
     for key in "ab":
         assert sorted(int(16 * point[key]) for point in points) == list(range(16))
 

@@ -22,8 +22,8 @@ from featscope.papers.cgro import phase_signal
 from featscope.papers.cgro.phase_signal import PhaseSignal, gap_line
 from featscope.papers.fa.phase_clusters import PhaseClusters, noise_line, start_line
 from featscope.report.figures import figures
-from featscope.sweeps.axes import Axis
-from featscope.sweeps.nearest import Search, distance, known, nearest
+from featscope.sweeps.axes import SweepAxis
+from featscope.sweeps.nearest import BoxSearch, distance, known, nearest
 from featscope.sweeps.phases import Diagram, crossing, factor_of, run_diagram
 
 BY_NAME = [plan for plan in experiments().values() if plan.by_name]
@@ -46,7 +46,7 @@ def test_a_signed_distance_is_a_factor_of_at_least_one() -> None:
 @pytest.mark.parametrize("shift", [0.0, 0.3])
 def test_a_known_edge_is_found_with_its_distance_and_few_points(tmp_path: Path, shift: float) -> None:
     """The order parameter changes at y = 2x·e^shift, seed s at a factor e^{±.1} around it."""
-    box = Axis("x", 1.0, 8.0, 5, log=True), Axis("y", 1.0, 64.0, 5, log=True)
+    box = SweepAxis("x", 1.0, 8.0, 5, log=True), SweepAxis("y", 1.0, 64.0, 5, log=True)
     asked = Diagram("known", *box, 1 / 32, 0.5, lambda x: 2 * x)
 
     def measure(places: list[tuple[float, float]]) -> list[list[float]]:
@@ -134,7 +134,7 @@ def test_full_descent_gives_both_winners() -> None:
 
 
 def test_the_nearest_point_is_nearest_in_ratio_and_says_its_scope() -> None:
-    search = Search("patch-race", {"law.alpha": [1.0, 4.0, 16.0]}, (("X", "r"),))
+    search = BoxSearch("patch-race", {"law.alpha": [1.0, 4.0, 16.0]}, (("X", "r"),))
     rows = pl.DataFrame(
         {"point": [0, 1, 2], "law.alpha": [1.0, 4.0, 16.0], "X r": ["FAILS", "OUT_OF_SCOPE", "HOLDS"]}
     )

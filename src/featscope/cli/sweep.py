@@ -13,7 +13,7 @@ from featscope.cli.console import (
     ProfileOption,
     SeedsOption,
     SetOption,
-    Shown,
+    ShownProgress,
     announce,
     print_json,
     say,
@@ -97,7 +97,7 @@ def sweep(
         )
     options = parse_assignments(engine_set or [])
     chosen = engine_of(engine, asked.place(folder), workers, address, options)
-    with Shown() as shown:
+    with ShownProgress() as shown:
         done = run_sweep(asked, folder, chosen, shown, share_of(shard))
     _print(asked, done, as_json)
 

@@ -25,7 +25,7 @@ from featscope.dynamics.patch_observables import own_correlations
 from featscope.dynamics.trajectory import Step, trajectory
 from featscope.nets.patch_cnn import PatchNetSpec
 
-NOT_YET = -1.0
+UNDECIDED = -1.0
 #: steps between two looks at the events: each moves a coefficient by a small share only
 LOOK = 4
 #: steps between two looks at whether every run is decided
@@ -59,7 +59,7 @@ class Racing(NamedTuple):
     @property
     def decided(self) -> Tensor:
         """Which runs have decided every class."""
-        return (self.events[:, RaceEvent.DECIDED, :, 0] != NOT_YET).all(-1)
+        return (self.events[:, RaceEvent.DECIDED, :, 0] != UNDECIDED).all(-1)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Races:
                 return Racing(*c, state.events)
             when = c.time[:, None].expand(-1, self.data.classes)
             now = torch.stack([when, own_correlations(c.u).amax(-1), own_correlations(c.v).amax(-1)], -1)
-            new = self.reached(c) & (state.events[..., 0] == NOT_YET)
+            new = self.reached(c) & (state.events[..., 0] == UNDECIDED)
             return Racing(*c, torch.where(new[..., None], now[:, None], state.events))
 
         return step
@@ -119,7 +119,7 @@ class Races:
     def run(self, start: co.Coefficients, relative: float, steps: int) -> Racing:
         """Run every race from ``start`` until it is decided, for at most ``steps`` steps."""
         shape = (len(self.dims), len(RaceEvent), self.data.classes, 3)
-        state = Racing(*start, torch.full(shape, NOT_YET, dtype=torch.float64))
+        state = Racing(*start, torch.full(shape, UNDECIDED, dtype=torch.float64))
 
         def nothing(state: Racing, t: int) -> Mapping[str, Tensor | float]:
             return {}

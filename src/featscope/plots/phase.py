@@ -15,8 +15,8 @@ import numpy as np
 from featscope.experiments.run import Run
 from featscope.plots.axes import Axis
 from featscope.plots.grids import HeatScale
-from featscope.plots.panels import Spec, Switch, titled
-from featscope.sweeps.phases import CELLS, EDGES, PhaseCells, PhaseEdges
+from featscope.plots.panels import Switch, VegaSpec, titled
+from featscope.sweeps.phases import PHASE_CELLS, PHASE_EDGES, PhaseCells, PhaseEdges
 
 #: drawn over every colour of the map: a dark line with a light rim
 INK, RIM = "#111111", "#ffffff"
@@ -44,12 +44,12 @@ class PhaseMap:
     has_legend = False
     names = ()
 
-    def spec(self, place: int, switch: Switch, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> VegaSpec:
         """The Vega-Lite of the panel."""
         layers = [self._cells(), *self._line(), *self._edge()]
         return {"title": titled(self.title), "width": self.width, "height": self.height, "layer": layers}
 
-    def _axes(self) -> Spec:
+    def _axes(self) -> VegaSpec:
         x = [value for cell in self._drawn for value in cell[:2]]
         y = [value for cell in self._drawn for value in cell[2:4]]
         fitted = {}
@@ -64,7 +64,7 @@ class PhaseMap:
             fitted[channel] = spec
         return fitted
 
-    def _cells(self) -> Spec:
+    def _cells(self) -> VegaSpec:
         names = ("x", "x2", "y", "y2", "value")
         rows = [dict(zip(names, cell, strict=True)) for cell in self._drawn]
         axes = self._axes()
@@ -93,25 +93,25 @@ class PhaseMap:
         sides = {x: (back[i], back[i + 1]) for i, x in enumerate(columns)}
         return [(*sides[cell[0]], *cell[2:]) for cell in self.cells]
 
-    def _line(self) -> list[Spec]:
+    def _line(self) -> list[VegaSpec]:
         if not self.line:
             return []
-        data: Spec = {"values": [{"x": x, "y": y, "what": "predicted"} for x, y in self.line]}
+        data: VegaSpec = {"values": [{"x": x, "y": y, "what": "predicted"} for x, y in self.line]}
         tips = [{"field": "what", "type": "nominal", "title": "line"}]
-        marks: list[Spec] = [
+        marks: list[VegaSpec] = [
             {"type": "line", "color": RIM, "strokeWidth": 4.5, "clip": True},
             {"type": "line", "color": INK, "strokeWidth": 2, "strokeDash": list(DASH), "clip": True},
         ]
         places = self._places()
         return [{"data": data, "mark": mark, "encoding": {**places, "tooltip": tips}} for mark in marks]
 
-    def _places(self) -> Spec:
-        found: Spec = {name: dict(spec) for name, spec in self._axes().items()}
+    def _places(self) -> VegaSpec:
+        found: VegaSpec = {name: dict(spec) for name, spec in self._axes().items()}
         for spec in found.values():
             spec.pop("axis", None)
         return found
 
-    def _edge(self) -> list[Spec]:
+    def _edge(self) -> list[VegaSpec]:
         rows: list[dict[str, Any]] = [
             {"x": x, "y": y, "low": low, "high": high} for x, y, low, high in self.edge
         ]
@@ -124,8 +124,15 @@ class PhaseMap:
             {"field": "low", "type": "quantitative", "title": "from", "format": ".3~g"},
             {"field": "high", "type": "quantitative", "title": "to", "format": ".3~g"},
         ]
-        rule: Spec = {"type": "rule", "color": INK, "strokeWidth": 1.2, "clip": True}
-        dot: Spec = {"type": "point", "filled": True, "size": 26, "color": RIM, "stroke": INK, "opacity": 1}
+        rule: VegaSpec = {"type": "rule", "color": INK, "strokeWidth": 1.2, "clip": True}
+        dot: VegaSpec = {
+            "type": "point",
+            "filled": True,
+            "size": 26,
+            "color": RIM,
+            "stroke": INK,
+            "opacity": 1,
+        }
         return [
             {"data": {"values": rows}, "mark": rule, "encoding": span},
             {"data": {"values": rows}, "mark": dot | {"clip": True}, "encoding": {**places, "tooltip": tips}},
@@ -134,7 +141,7 @@ class PhaseMap:
 
 def phase_map(run: Run, panel: str, title: str, x: Axis, y: Axis, scale: HeatScale, legend: bool) -> PhaseMap:
     """The panel of a finished diagram."""
-    cells, edges = run.part(CELLS, panel=panel), run.part(EDGES, panel=panel)
+    cells, edges = run.part(PHASE_CELLS, panel=panel), run.part(PHASE_EDGES, panel=panel)
     c, e = PhaseCells, PhaseEdges
     where = [_numbers(row, c.x_from, c.x_to, c.y_from, c.y_to) for row in cells.to_dicts()]
     values = [row.get(c.value) for row in cells.to_dicts()]

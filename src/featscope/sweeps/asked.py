@@ -11,7 +11,7 @@ from featscope.core.errors import BadInput, require, unknown
 from featscope.experiments.registry import experiment
 from featscope.sweeps.axes import axis_of
 from featscope.sweeps.engines import engine as engine_of
-from featscope.sweeps.sweep import WIDTH, FinishedSweep, Sweep, run_sweep, share_of
+from featscope.sweeps.sweep import EDGE_WIDTH, FinishedSweep, Sweep, run_sweep, share_of
 
 #: the keys of a file
 KEYS = (
@@ -70,7 +70,7 @@ def of(
     points: int = 0,
     design_seed: int = 0,
     refine: str | None = None,
-    width: float = WIDTH,
+    width: float = EDGE_WIDTH,
     level: float | None = None,
 ) -> Sweep:
     """The sweep of an experiment over axes: key → "1:4:7", a list of values, or low, high, count and log."""
@@ -102,7 +102,7 @@ def sweep(
     points: int = 0,
     design_seed: int = 0,
     refine: str | None = None,
-    width: float = WIDTH,
+    width: float = EDGE_WIDTH,
     level: float | None = None,
     engine: str = "local",
     workers: int = 0,

@@ -19,7 +19,7 @@ from featscope.experiments.spec import Experiment, full_key, leaves, parse_value
 
 
 @dataclass(frozen=True)
-class Axis:
+class SweepAxis:
     """One setting and its values: ``low`` … ``high`` in ``count`` equal steps (of logarithms if ``log``), or
     the list ``values``."""
 
@@ -72,14 +72,16 @@ class Axis:
 REMEDY = "write key=low:high:number, key=low:high:number:log or key=a,b,c"
 
 
-def parse_axis(experiment: Experiment[Any], text: str) -> Axis:
+def parse_axis(experiment: Experiment[Any], text: str) -> SweepAxis:
     """An axis as it is typed after --vary."""
     key, sep, body = (part.strip() for part in text.partition("="))
     require(bool(sep and key and body), "--vary needs key=values", repr(text), REMEDY)
     return axis_of(experiment, key, body)
 
 
-def axis_of(experiment: Experiment[Any], key: str, given: str | Sequence[Any] | Mapping[str, Any]) -> Axis:
+def axis_of(
+    experiment: Experiment[Any], key: str, given: str | Sequence[Any] | Mapping[str, Any]
+) -> SweepAxis:
     """An axis from a text such as 1:4:7, from a list of values, or from a table of low, high, count and
     log."""
     place = full_key(experiment.spec, key)
@@ -99,7 +101,7 @@ def axis_of(experiment: Experiment[Any], key: str, given: str | Sequence[Any] | 
     return _listed(place, list(given))
 
 
-def _typed(key: str, body: str, whole: bool) -> Axis:
+def _typed(key: str, body: str, whole: bool) -> SweepAxis:
     if ":" not in body or body.lstrip().startswith(("{", "[", '"')):
         return _listed(key, _split(body))
     parts = [part.strip() for part in body.split(":")]
@@ -129,17 +131,17 @@ def _split(body: str) -> list[Any]:
     return [whole] if isinstance(whole, dict) else [parse_value(part.strip()) for part in body.split(",")]
 
 
-def _range(key: str, low: float, high: float, count: int, log: bool, whole: bool) -> Axis:
+def _range(key: str, low: float, high: float, count: int, log: bool, whole: bool) -> SweepAxis:
     low, high = float(require_number(key, low)), float(require_number(key, high))
     require(low < high, "a range goes upwards", f"{key}={low:g}:{high:g}", "name the smaller end first")
     require(not log or low > 0, "a range in equal ratios starts above 0", f"{key}={low:g}", "raise it")
     require(count >= 0, "a range has a whole number of values", f"{key}: {count}", REMEDY)
-    return Axis(key, low, high, count, log, whole)
+    return SweepAxis(key, low, high, count, log, whole)
 
 
-def _listed(key: str, values: list[Any]) -> Axis:
+def _listed(key: str, values: list[Any]) -> SweepAxis:
     require(len(values) > 0, "an axis needs at least one value", key, REMEDY)
     for value in values:
         require(value != "", "a value of an axis is empty", key, REMEDY)
     once = list({repr(value): value for value in values}.values())
-    return Axis(key, values=tuple(once))
+    return SweepAxis(key, values=tuple(once))

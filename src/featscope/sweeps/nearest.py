@@ -30,7 +30,7 @@ HOLDS = "HOLDS"
 
 
 @dataclass(frozen=True)
-class Search:
+class BoxSearch:
     """A box around the usual setting of an experiment, and the readings (claim, name) that are looked for in
     it."""
 
@@ -51,7 +51,7 @@ def distance(usual: Any, value: Any) -> float:
     return abs(math.log(value / usual)) if numbers else float(value != usual)
 
 
-def nearest(search: Search, rows: pl.DataFrame, claim: str, reading: str) -> str:
+def nearest(search: BoxSearch, rows: pl.DataFrame, claim: str, reading: str) -> str:
     """In words: the nearest point at which the reading holds, in or out of its scope; or that there is
     none."""
     column = f"{claim} {reading}"
@@ -83,7 +83,7 @@ def _told(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def searched(searches: Iterable[Search], root: Path) -> dict[str, str]:
+def searched(searches: Iterable[BoxSearch], root: Path) -> dict[str, str]:
     """Run searches, and say what each found, by `claim reading`."""
     found: dict[str, str] = {}
     for search in searches:
@@ -93,7 +93,7 @@ def searched(searches: Iterable[Search], root: Path) -> dict[str, str]:
     return found
 
 
-def known(searches: Iterable[Search]) -> dict[tuple[str, str], str]:
+def known(searches: Iterable[BoxSearch]) -> dict[tuple[str, str], str]:
     """What the package knows of the readings of these searches."""
     told = read_json(FOUND) if FOUND.exists() else {}
     pairs = [pair for search in searches for pair in search.readings]

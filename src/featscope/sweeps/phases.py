@@ -23,10 +23,10 @@ from featscope.claims.judging import at_most
 from featscope.core.columns import Columns, column
 from featscope.core.stats import NOTHING, Interval
 from featscope.core.store import Folder, Json, Rows
-from featscope.sweeps.axes import Axis
+from featscope.sweeps.axes import SweepAxis
 from featscope.sweeps.refine import Boundary, Place, refine
 
-POINTS, CELLS, EDGES, DISTANCES = "points", "cells", "edge", "distances"
+PHASE_POINTS, PHASE_CELLS, PHASE_EDGES, PHASE_DISTANCES = "points", "cells", "edge", "distances"
 #: draws of the seeds behind an interval
 DRAWS = 200
 #: the share of the draws between its ends
@@ -79,16 +79,16 @@ class PhaseDistances(Columns):
 
 
 PHASE_COLUMNS: Mapping[str, type[Columns]] = {
-    POINTS: PhasePoints,
-    CELLS: PhaseCells,
-    EDGES: PhaseEdges,
-    DISTANCES: PhaseDistances,
+    PHASE_POINTS: PhasePoints,
+    PHASE_CELLS: PhaseCells,
+    PHASE_EDGES: PhaseEdges,
+    PHASE_DISTANCES: PhaseDistances,
 }
 #: an order parameter, alone or with what is kept beside it
-Value = float | Mapping[str, float | None] | None
-Values = Sequence[Value]
+SeedValue = float | Mapping[str, float | None] | None
+SeedValues = Sequence[SeedValue]
 #: order parameters of places (x, y), one for each seed
-Measure = Callable[[Sequence[tuple[Any, Any]]], Sequence[Values]]
+Measure = Callable[[Sequence[tuple[Any, Any]]], Sequence[SeedValues]]
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Diagram:
     that parts the phases, and the line of the theory, y as a function of x (none where it leaves the box)."""
 
     name: str
-    x: Axis
-    y: Axis
+    x: SweepAxis
+    y: SweepAxis
     width: float
     level: float
     line: Callable[[float], float | None]
@@ -108,10 +108,10 @@ class Diagram:
 
 def run_diagram(diagram: Diagram, seeds: Sequence[int], measure: Measure, folder: Folder) -> Json:
     """Look at a panel, refine it, save its rows, and return what the edge says."""
-    part = folder.once(POINTS, partial(_look, diagram, seeds, measure), panel=diagram.name)
+    part = folder.once(PHASE_POINTS, partial(_look, diagram, seeds, measure), panel=diagram.name)
     seen = _table(part.rows)
     cells = part.tensors["cells"].tolist()
-    folder.add(CELLS, [_cell(diagram, seen, *cell) for cell in cells], panel=diagram.name)
+    folder.add(PHASE_CELLS, [_cell(diagram, seen, *cell) for cell in cells], panel=diagram.name)
     return _save_edge(diagram, len(seeds), seen, folder)
 
 
@@ -230,7 +230,7 @@ def _save_edge(diagram: Diagram, seeds: int, seen: Seen, folder: Folder) -> Json
                 PhaseEdges.predicted: diagram.line(x),
             }
         )
-    folder.add(EDGES, rows, panel=diagram.name)
+    folder.add(PHASE_EDGES, rows, panel=diagram.name)
     low, high = _ends([_distance(diagram, draw) for draw in draws])
     told: Json = {
         PhaseDistances.distance: _or_none(_distance(diagram, middle)),
@@ -240,7 +240,7 @@ def _save_edge(diagram: Diagram, seeds: int, seen: Seen, folder: Folder) -> Json
         PhaseDistances.points: len(seen),
         PhaseDistances.grid: _full_grid(diagram),
     }
-    folder.add(DISTANCES, [told], panel=diagram.name)
+    folder.add(PHASE_DISTANCES, [told], panel=diagram.name)
     return told
 
 
@@ -273,7 +273,7 @@ def edge_within(panel: str, factor: float) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         """The factor between measured and predicted edge, at most the allowed one."""
-        (row,) = runs["run"].part(DISTANCES, panel=panel).to_dicts() or [{}]
+        (row,) = runs["run"].part(PHASE_DISTANCES, panel=panel).to_dicts() or [{}]
         numbers = [
             row.get(name) for name in (PhaseDistances.distance, PhaseDistances.low, PhaseDistances.high)
         ]

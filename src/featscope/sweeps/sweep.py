@@ -18,7 +18,7 @@ from featscope.core.progress import Progress, Silent
 from featscope.core.store import Rows
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import Experiment, full_key, request, resolve
-from featscope.sweeps.axes import Axis
+from featscope.sweeps.axes import SweepAxis
 from featscope.sweeps.dataset import DataSet, write_table
 from featscope.sweeps.designs import SweepPoint, design
 from featscope.sweeps.engines import Engine, Local
@@ -28,7 +28,7 @@ from featscope.sweeps.refine import Boundary, Place, refine
 #: points that are run along one leading axis; fixed, so that every engine gives the same numbers
 TOGETHER = 50
 #: the width that a refined boundary is known to: ±2 % of the range
-WIDTH = 0.04
+EDGE_WIDTH = 0.04
 #: an INCONCLUSIVE point gets twice as many seeds so often
 MORE_SEEDS = 2
 INCONCLUSIVE = "INCONCLUSIVE"
@@ -39,7 +39,7 @@ class Sweep:
     """What is swept: an experiment in a profile with fixed settings, axes, a design, and what is refined."""
 
     experiment: str
-    axes: tuple[Axis, ...]
+    axes: tuple[SweepAxis, ...]
     profile: str = "cpu"
     settings: Mapping[str, Any] = field(default_factory=dict)
     seeds: int | None = None
@@ -47,7 +47,7 @@ class Sweep:
     points: int = 0
     design_seed: int = 0
     refined: str | None = None
-    width: float = WIDTH
+    width: float = EDGE_WIDTH
     level: float | None = None
 
     def __post_init__(self) -> None:
@@ -234,11 +234,11 @@ class _Refinement:
         return pl.DataFrame(rows)
 
     @staticmethod
-    def _point(ranges: Sequence[Axis], place: Place) -> SweepPoint:
+    def _point(ranges: Sequence[SweepAxis], place: Place) -> SweepPoint:
         return {axis.key: axis.at(float(share)) for axis, share in zip(ranges, place, strict=True)}
 
     @staticmethod
-    def _cells(ranges: Sequence[Axis], found: Boundary) -> Rows:
+    def _cells(ranges: Sequence[SweepAxis], found: Boundary) -> Rows:
         rows: Rows = []
         for cell in found.cells:
             row: dict[str, Any] = {}

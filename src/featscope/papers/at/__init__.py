@@ -36,7 +36,7 @@ from featscope.papers.at import (
     patch_sensitivity,
     phase_patch,
 )
-from featscope.sweeps.nearest import Search, known
+from featscope.sweeps.nearest import BoxSearch, known
 
 NAME = "AT"
 TITLE = "Adversarial Training Can Provably Improve Robustness"
@@ -81,12 +81,12 @@ FIGURES = {
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
 #: boxes in which a setting is looked for that would make a failing reading hold
 SEARCHES = (
-    Search(
+    BoxSearch(
         "patch-minima",
         {"law.alpha": "2:64:6:log", "law.sigma_n": [0.1, 0.001]},
         (("AT-P3.2", "full-ball"), ("AT-P3.2", "own-logit")),
     ),
-    Search(
+    BoxSearch(
         "patch-fig3",
         {"law.alpha": "2:32:5:log"},
         (("AT-T4.4", "full-ball"),),

@@ -17,7 +17,7 @@ from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
-from featscope.dynamics.patch_race import NOT_YET, RaceEvent, Races
+from featscope.dynamics.patch_race import UNDECIDED, RaceEvent, Races
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Batch, Experiment, Readable, Spec, refuse_unused
@@ -26,7 +26,7 @@ from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at import printed
 
 RACES = "races"
-Training = Literal["standard", "features-only", "two-sided", "as-printed"]
+RaceTraining = Literal["standard", "features-only", "two-sided", "as-printed"]
 #: the readings of Lemma D.17's clip: (two-sided, features only)
 CLIPS: Mapping[str, tuple[bool, bool]] = {
     "features-only": (True, True),
@@ -71,7 +71,7 @@ class PatchRace(Spec):
 
     law: PatchLaw = setting(PatchLaw(sigma_n=0.0), "the law of the data, without noise")
     net: PatchNetSpec = setting(PatchNetSpec(width=10), "the network")
-    training: Training = setting(
+    training: RaceTraining = setting(
         "standard", "standard, or adversarial training with a reading of Lemma D.17's clip"
     )
     eps: float = setting(printed.FIGURE_3_EPS, "radius of the threat", letter="ε", gt=0)
@@ -141,7 +141,7 @@ def _row(spec: PatchRace, seed: int, label: int, events: Any, margin: float) -> 
     when, a, b = events[RaceEvent.DECIDED][label]
     cancelled = events[RaceEvent.CANCELLED][label][0]
     alpha, beta = (spec.law.of_class(name, label).moment(1) for name in co.AMPLITUDES)
-    decided = when != NOT_YET
+    decided = when != UNDECIDED
     return {
         RaceRows.seed: seed,
         RaceRows.label: label,
@@ -150,7 +150,7 @@ def _row(spec: PatchRace, seed: int, label: int, events: Any, margin: float) -> 
         RaceRows.A: a if decided else None,
         RaceRows.B: b if decided else None,
         RaceRows.T: when if decided else None,
-        RaceRows.T_cancelled: cancelled if cancelled != NOT_YET else None,
+        RaceRows.T_cancelled: cancelled if cancelled != UNDECIDED else None,
         RaceRows.full_ball_margin: margin if decided and math.isfinite(margin) else None,
     }
 

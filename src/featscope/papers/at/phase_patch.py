@@ -21,15 +21,15 @@ from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
 from featscope.dynamics.patch_descent import Weights, training_step
 from featscope.dynamics.patch_observables import feature_correlations, own_correlations
-from featscope.dynamics.trajectory import by_seed, trajectory
+from featscope.dynamics.trajectory import seed_labels, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchLaw, PatchSetting, stack
 from featscope.nets.patch_cnn import PatchNetSpec
-from featscope.papers.at.patch_race import PatchRace, RaceOrder, Training, order_of, raced
-from featscope.sweeps.axes import Axis
-from featscope.sweeps.phases import PHASE_COLUMNS, Diagram, Measure, Values, run_diagram
+from featscope.papers.at.patch_race import PatchRace, RaceOrder, RaceTraining, order_of, raced
+from featscope.sweeps.axes import SweepAxis
+from featscope.sweeps.phases import PHASE_COLUMNS, Diagram, Measure, SeedValues, run_diagram
 
 #: settings that are run along one leading axis
 TOGETHER = 50
@@ -86,7 +86,7 @@ class PhasePatch(Spec):
 
 
 def race_spec(
-    spec: PhasePatch, q: int, d: int, seeds: Sequence[int], training: Training, **place: Any
+    spec: PhasePatch, q: int, d: int, seeds: Sequence[int], training: RaceTraining, **place: Any
 ) -> PatchRace:
     """A point of a panel of the recursion."""
     law = {name: place.pop(name) for name in ("alpha", "beta", "patches", "robust_patches") if name in place}
@@ -101,9 +101,9 @@ def race_spec(
     )
 
 
-def _orders(specs: Sequence[PatchRace], name: str) -> list[Values]:
+def _orders(specs: Sequence[PatchRace], name: str) -> list[SeedValues]:
     """An order parameter of every setting, seed by seed, some settings at a time."""
-    found: list[Values] = []
+    found: list[SeedValues] = []
     for start in range(0, len(specs), TOGETHER):
         some = specs[start : start + TOGETHER]
         for one, rows in zip(some, raced(some), strict=True):
@@ -119,7 +119,7 @@ def patches_for(ratio: float) -> int:
 def standard(spec: PhasePatch, q: int) -> tuple[Diagram, Measure]:
     """Standard training over strength and number; Σα^q = Σβ^q is |J_NR|/|J_R| = (α/β)^q."""
 
-    def measure(places: Sequence[tuple[Any, Any]]) -> list[Values]:
+    def measure(places: Sequence[tuple[Any, Any]]) -> list[SeedValues]:
         specs = [
             race_spec(
                 spec, q, spec.d, spec.seeds, "standard",
@@ -132,8 +132,8 @@ def standard(spec: PhasePatch, q: int) -> tuple[Diagram, Measure]:
     return Diagram(standard_panel(q), *_boxes(), spec.width, 0.5, partial(power_line, q)), measure
 
 
-def _boxes() -> tuple[Axis, Axis]:
-    return Axis("α ÷ β", 1.25, 5.0, 5, log=True), Axis("|J_NR| ÷ |J_R|", 1.0, 1000.0, 5, log=True)
+def _boxes() -> tuple[SweepAxis, SweepAxis]:
+    return SweepAxis("α ÷ β", 1.25, 5.0, 5, log=True), SweepAxis("|J_NR| ÷ |J_R|", 1.0, 1000.0, 5, log=True)
 
 
 def power_line(q: int, strength: float) -> float | None:
@@ -145,11 +145,11 @@ def power_line(q: int, strength: float) -> float | None:
 def attacked(spec: PhasePatch, name: str) -> tuple[Diagram, Measure]:
     """Adversarial training at Figure 3's law, over the radius and something else."""
     seeds = spec.seeds[: spec.attacked_seeds]
-    radius = Axis("ε ÷ β", 0.2, 2.0, 5)
-    strength = Axis("α ÷ β", 1.5, 8.0, 5, log=True)
+    radius = SweepAxis("ε ÷ β", 0.2, 2.0, 5)
+    strength = SweepAxis("α ÷ β", 1.5, 8.0, 5, log=True)
 
     def look(order: str, at: Any) -> Measure:
-        def measure(places: Sequence[tuple[Any, Any]]) -> list[Values]:
+        def measure(places: Sequence[tuple[Any, Any]]) -> list[SeedValues]:
             specs = [
                 race_spec(spec, 3, spec.attacked_d, seeds, "features-only", **{**FIGURE_3, **at(x, y)})
                 for x, y in places
@@ -159,7 +159,7 @@ def attacked(spec: PhasePatch, name: str) -> tuple[Diagram, Measure]:
         return measure
 
     if name == RADIUS_STEP:
-        size = Axis("η̃", 0.1, 10_000.0, 5, log=True)
+        size = SweepAxis("η̃", 0.1, 10_000.0, 5, log=True)
         return Diagram(name, size, radius, spec.attacked_width, 0.5, radius_line), look(
             RaceOrder.robust_share, lambda x, y: {"step_size": x, "eps": y}
         )
@@ -187,17 +187,17 @@ def full_ball_line(radius: float) -> float | None:
 def descended(spec: PhasePatch) -> tuple[Diagram, Measure]:
     """Full descent on noisy samples at small d, column by column of α/β."""
     seeds = spec.seeds[: spec.descent_seeds]
-    x = Axis("α ÷ β", 1.5, 3.0, spec.descent_columns, log=True)
-    y = Axis("|J_NR| ÷ |J_R|", 1.0, 64.0, 4, log=True)
+    x = SweepAxis("α ÷ β", 1.5, 3.0, spec.descent_columns, log=True)
+    y = SweepAxis("|J_NR| ÷ |J_R|", 1.0, 64.0, 4, log=True)
 
-    def measure(places: Sequence[tuple[Any, Any]]) -> list[Values]:
+    def measure(places: Sequence[tuple[Any, Any]]) -> list[SeedValues]:
         return [descent_winner(spec, seeds, strength, ratio) for strength, ratio in places]
 
     line = partial(power_line, 3)
     return Diagram(DESCENT, x, y, max(spec.width, 0.1), 0.5, line, columns_only=True), measure
 
 
-def descent_winner(spec: PhasePatch, seeds: Sequence[int], strength: float, ratio: float) -> Values:
+def descent_winner(spec: PhasePatch, seeds: Sequence[int], strength: float, ratio: float) -> SeedValues:
     """Share of the classes that the robust feature wins, for each seed: whose αA or βB is ahead when one of
     them reaches ϱ or the class's least training output log d."""
     d, net = spec.descent_d, PatchNetSpec(width=spec.net_width, sigma_0=spec.descent_d**-0.5)
@@ -222,7 +222,7 @@ def descent_winner(spec: PhasePatch, seeds: Sequence[int], strength: float, rati
     eta = 0.5 / (strength**3 + ratio) * math.sqrt(d)
     trajectory(
         training_step(net, data.x, data.y, eta), Weights(w0), spec.descent_steps,
-        lambda state, t: {}, 5, runs=by_seed(seeds), stop=over,
+        lambda state, t: {}, 5, runs=seed_labels(seeds), stop=over,
     )  # fmt: skip
     return [float(row.mean()) if bool((row >= 0).all()) else None for row in winner]
 

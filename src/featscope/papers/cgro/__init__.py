@@ -31,7 +31,7 @@ from featscope.papers.cgro import (
     signal_scaling,
     signal_stages,
 )
-from featscope.sweeps.nearest import Search, known
+from featscope.sweeps.nearest import BoxSearch, known
 
 NAME = "CGRO"
 TITLE = "Why Clean Generalization and Robust Overfitting Both Happen in Adversarial Training"
@@ -70,8 +70,8 @@ FIGURES = {
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
 #: boxes in which a setting is looked for that would make a failing reading hold
 SEARCHES = (
-    Search("signal-stages", {"law.gap": [0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97]}, (("CG-T4.1", "ball"),)),
-    Search(
+    BoxSearch("signal-stages", {"law.gap": [0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97]}, (("CG-T4.1", "ball"),)),
+    BoxSearch(
         "signal-scaling", {"samples": [[2, 5, 10, 20], [2, 5, 10], [2, 5], [2]]}, (("CG-T4.1", "N=poly"),)
     ),
 )

@@ -26,8 +26,8 @@ from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import SignalLaw, SignalSetting, stack
 from featscope.nets.cubic_cnn import output
-from featscope.sweeps.axes import Axis
-from featscope.sweeps.phases import PHASE_COLUMNS, Diagram, Values, run_diagram
+from featscope.sweeps.axes import SweepAxis
+from featscope.sweeps.phases import PHASE_COLUMNS, Diagram, SeedValues, run_diagram
 
 SAMPLES, TRADEOFF = "samples", "tradeoff"
 #: the two ends of 1−γ in both panels
@@ -65,7 +65,7 @@ class PhaseSignal(Spec):
         return SignalLaw(d=self.d, gap=gap)
 
 
-def tested(spec: PhaseSignal, n: int, tradeoff: float, gaps: Sequence[float]) -> list[Values]:
+def tested(spec: PhaseSignal, n: int, tradeoff: float, gaps: Sequence[float]) -> list[SeedValues]:
     """Accuracy under (A) on fresh points for each 1−γ and seed, all trained at once by the exact
     recursion."""
     law, seeds = spec.law(gaps[0]), spec.seeds
@@ -84,7 +84,7 @@ def tested(spec: PhaseSignal, n: int, tradeoff: float, gaps: Sequence[float]) ->
         runs=[{"place": place} for place in range(len(gaps) * len(seeds))],
     ).state  # fmt: skip
     weights = kernel.weights(instance.w, state)
-    found: list[Values] = []
+    found: list[SeedValues] = []
     for place, gap in enumerate(gaps):
         values = []
         for index, seed in enumerate(seeds):
@@ -105,18 +105,18 @@ def gap_line(spec: PhaseSignal, n: float) -> float | None:
 
 def panel(spec: PhaseSignal, name: str) -> Diagram:
     """A panel, cut along 1−γ only."""
-    y = Axis("1 − γ", *GAPS, 5, log=True)
+    y = SweepAxis("1 − γ", *GAPS, 5, log=True)
     if name == SAMPLES:
-        x = Axis("N", 2, spec.most_samples, spec.columns, log=True, whole=True)
+        x = SweepAxis("N", 2, spec.most_samples, spec.columns, log=True, whole=True)
         return Diagram(name, x, y, spec.width, 0.75, lambda n: gap_line(spec, n), columns_only=True)
-    x = Axis("λ", 0.3, 0.95, 3)
+    x = SweepAxis("λ", 0.3, 0.95, 3)
     return Diagram(name, x, y, spec.width, 0.75, lambda _: gap_line(spec, spec.tradeoff_n), columns_only=True)
 
 
-def measured(spec: PhaseSignal, name: str, places: Sequence[tuple[Any, Any]]) -> list[Values]:
+def measured(spec: PhaseSignal, name: str, places: Sequence[tuple[Any, Any]]) -> list[SeedValues]:
     """Order parameters of places; those of one column are trained together."""
     order = sorted(range(len(places)), key=lambda index: places[index])
-    found: dict[int, Values] = {}
+    found: dict[int, SeedValues] = {}
     for x, group in groupby(order, key=lambda index: places[index][0]):
         mine = list(group)
         n, tradeoff = (x, spec.tradeoff) if name == SAMPLES else (spec.tradeoff_n, x)

@@ -27,7 +27,7 @@ from featscope.papers.fa import (
     image_fine_labels,
     phase_clusters,
 )
-from featscope.sweeps.nearest import Search, known
+from featscope.sweeps.nearest import BoxSearch, known
 
 NAME = "FA"
 TITLE = "Feature Averaging"
@@ -63,7 +63,7 @@ FIGURES = {
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
 #: boxes in which a setting is looked for that would make a failing reading hold
 SEARCHES = (
-    Search(
+    BoxSearch(
         "clusters-assumption",
         {"sizes": [[2, 3], [3, 4]], "init": ["literal", "lemma"]},
         tuple(("FA-T4.5", f"assumption/{part}") for part in ("clean", "weights", "robust")),

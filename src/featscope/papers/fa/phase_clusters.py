@@ -30,8 +30,8 @@ from featscope.laws.clusters import ClusterLaw
 from featscope.nets import two_layer
 from featscope.nets.two_layer import TwoLayer
 from featscope.papers.fa.clusters import Training
-from featscope.sweeps.axes import Axis
-from featscope.sweeps.phases import PHASE_COLUMNS, Diagram, PhasePoints, Value, Values, run_diagram
+from featscope.sweeps.axes import SweepAxis
+from featscope.sweeps.phases import PHASE_COLUMNS, Diagram, PhasePoints, SeedValue, SeedValues, run_diagram
 
 INIT, NOISE, COSINE = "start and step", "points and signal", "cosine and clusters"
 PHASE_PANELS = (INIT, NOISE, COSINE)
@@ -82,17 +82,17 @@ def measured(spec: PhaseClusters, law: ClusterLaw, training: Training, seed: int
 
 
 #: panel → order parameter, and the law and training at a place
-Place = Callable[[Any, Any], tuple[ClusterLaw, Training]]
+AtPlace = Callable[[Any, Any], tuple[ClusterLaw, Training]]
 
 
-def _panel(spec: PhaseClusters, name: str) -> tuple[Diagram, str, Place]:
+def _panel(spec: PhaseClusters, name: str) -> tuple[Diagram, str, AtPlace]:
     k, d, m = spec.k, spec.d, spec.m
     base = Training(
         n=spec.n, m=m, steps=spec.steps, learning_rate=spec.learning_rate,
         init_weight=spec.init_weight, init_bias=spec.init_weight, compact=True,
     )  # fmt: skip
     if name == INIT:
-        x, y = Axis("η", 1e-5, 1e-2, 4, log=True), Axis("σ_w", 1e-7, 1e-2, 6, log=True)
+        x, y = SweepAxis("η", 1e-5, 1e-2, 4, log=True), SweepAxis("σ_w", 1e-7, 1e-2, 6, log=True)
         diagram = Diagram(name, x, y, spec.width, 0.5, lambda eta: start_line(spec, eta))
         return (
             diagram,
@@ -103,7 +103,7 @@ def _panel(spec: PhaseClusters, name: str) -> tuple[Diagram, str, Place]:
             ),
         )
     if name == NOISE:
-        x, y = Axis("α ÷ σ", 0.15, 1.5, 4, log=True), Axis("n ÷ k", 1.0, 64.0, 4, log=True)
+        x, y = SweepAxis("α ÷ σ", 0.15, 1.5, 4, log=True), SweepAxis("n ÷ k", 1.0, 64.0, 4, log=True)
         diagram = Diagram(name, x, y, spec.width, math.sqrt(0.5), noise_line)
         return (
             diagram,
@@ -113,9 +113,9 @@ def _panel(spec: PhaseClusters, name: str) -> tuple[Diagram, str, Place]:
                 base.replace(n=max(k, round(points * k))),
             ),
         )
-    x = Axis("k", 4, 16, 4, whole=True)
+    x = SweepAxis("k", 4, 16, 4, whole=True)
     diagram = Diagram(
-        name, x, Axis("cosine", 0.05, 0.95, 4), spec.width, 0.5, lambda k: 0.75, columns_only=True
+        name, x, SweepAxis("cosine", 0.05, 0.95, 4), spec.width, 0.5, lambda k: 0.75, columns_only=True
     )
     return (
         diagram,
@@ -145,7 +145,9 @@ def run(spec: PhaseClusters, folder: Folder) -> Json:
     for name in spec.panels:
         diagram, order, place = _panel(spec, name)
 
-        def measure(places: Sequence[tuple[Any, Any]], order: str = order, at: Place = place) -> list[Values]:
+        def measure(
+            places: Sequence[tuple[Any, Any]], order: str = order, at: AtPlace = place
+        ) -> list[SeedValues]:
             return [
                 [_value(measured(spec, *at(x, y), seed), order) for seed in spec.seeds] for x, y in places
             ]
@@ -154,7 +156,7 @@ def run(spec: PhaseClusters, folder: Folder) -> Json:
     return summary
 
 
-def _value(found: Mapping[str, float], order: str) -> Value:
+def _value(found: Mapping[str, float], order: str) -> SeedValue:
     """The order parameter with the radius beside it; none where it does not exist."""
     number = {key: value if math.isfinite(value) else None for key, value in found.items()}
     return {PhasePoints.value: number[order], PhasePoints.radius: number[PhasePoints.radius]}
