@@ -37,7 +37,7 @@ CLAIMS = (
             *(
                 one_run(
                     f"standard q={q}",
-                    f"recursion at d = 10⁶, q = {q}: edge of the robust feature's phase over (α/β, "
+                    f"recursion at large d, q = {q}: edge of the robust feature's phase over (α/β, "
                     f"|J_NR|/|J_R|)",
                     PHASE,
                     edge_within(standard_panel(q), PHASE_EDGE),
@@ -52,7 +52,7 @@ CLAIMS = (
             ),
             one_run(
                 "attack: radius and step",
-                "Lemma D.18's recursion on features, Figure 3's law, d = 10⁴: the least ε/β at which the "
+                "Lemma D.18's recursion on features, Figure 3's law at large d: the least ε/β at which the "
                 "robust "
                 "feature wins, for η̃ > β²/ϱ, against ε = β",
                 PHASE,
@@ -86,8 +86,8 @@ CLAIMS = (
         (
             one_run(
                 "one at a time",
-                "Figure 3's adversarial training at d = N = 40, m = 30, patch clip, batches of 5, at most "
-                "600 epochs",
+                "Figure 3's adversarial training, patch clip, in batches of 5 but where their size is changed; at "
+                "smaller sizes but for the profile paper",
                 SENSITIVITY,
                 switches,
             ),

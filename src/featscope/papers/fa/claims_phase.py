@@ -22,7 +22,7 @@ CLAIMS = (
         (
             one_run(
                 "start and step",
-                "d = 10⁴, k = 10: the σ_w at which the least own coefficient is half of the largest, over η, "
+                "the σ_w at which the least own coefficient is half of the largest, over η, "
                 "against η√d/(4√2·mk)",
                 PHASE,
                 edge_within(INIT, CONSTANT),
