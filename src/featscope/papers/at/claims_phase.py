@@ -86,7 +86,8 @@ CLAIMS = (
         (
             one_run(
                 "one at a time",
-                "Figure 3's adversarial training, patch clip, in batches of 5 but where their size is changed; at "
+                "Figure 3's adversarial training, patch clip, in batches of 5 but where their size is "
+                "changed; at "
                 "smaller sizes but for the profile paper",
                 SENSITIVITY,
                 switches,
