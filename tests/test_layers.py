@@ -21,6 +21,7 @@ LAYERS = [
     "features",
     "experiments",
     "claims",
+    "sweeps",
     "plots",
     "papers",
     "report",
@@ -88,7 +89,7 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 
 #: one meaning for different things: the gradient of each network, batches of each law put together; what the
 #: front door calls as the library does
-SHARED = {"input_gradient", "stack", "check", "claims", "experiments", "run"}
+SHARED = {"input_gradient", "stack", "check", "claims", "experiments", "run", "sweep"}
 
 
 def sources_of(files: list[Path]) -> dict[str, set[tuple[str, ...]]]:

@@ -17,6 +17,7 @@ from featscope.core.store import Store
 from featscope.experiments.registry import experiment, rooms
 from featscope.experiments.run import Run
 from featscope.experiments.runner import run, run_all
+from featscope.experiments.shipped import adopt
 from featscope.experiments.spec import Request, full_key, knows, leaves, request
 from featscope.images.data_folder import is_there
 
@@ -179,9 +180,11 @@ def check(
     those readings that can be judged there."""
     pairs, _ = concerned(claims, settings or {})
     readings = [(claim, reading, requests(reading, profile, settings)) for claim, reading in pairs]
-    run_all([wanted for _, _, needs in readings for wanted in needs.values()], store, progress, jobs, on_run)
+    wanted = [one for _, _, needs in readings for one in needs.values()]
+    adopt(wanted, store)
+    run_all(wanted, store, progress, jobs, on_run)
     for claim, reading, needs in readings:
-        runs = {label: run(wanted, store) for label, wanted in needs.items()}
+        runs = {label: run(one, store) for label, one in needs.items()}
         yield judge(claim, reading, runs, profile, settings)
 
 

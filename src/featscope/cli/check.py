@@ -15,6 +15,7 @@ from featscope.core.errors import known_as, require_at_least
 
 if TYPE_CHECKING:
     from featscope.claims.claim import Claim
+    from featscope.claims.ledger import Line
     from featscope.experiments.run import Run
 
 
@@ -68,10 +69,21 @@ def check(
         print_json([line.as_json() for line in printed])
         return
     print_lines(printed)
+    _say_nearest(printed)
     counts = book.headline(lines)
     if counts:
         print_headline(counts, [str(v) for v in book.VERDICTS])
     say(f"kept in {folder / book.NAME}; the page: featscope report {folder}; one claim: featscope explain ID")
+
+
+def _say_nearest(lines: list[Line]) -> None:
+    """Name what would make a failing reading hold, where it was looked for."""
+    from featscope.claims.explain import nearest_of
+
+    for line in lines:
+        found = nearest_of(line.paper, line.id, line.reading)
+        if found is not None and "FAILS" in (line.verdict, line.would_be):
+            say(f"{line.id} {line.reading} would hold: {found}")
 
 
 class _Told:

@@ -26,6 +26,7 @@ from featscope.cli.listing import list_
 from featscope.cli.report import report
 from featscope.cli.run import run
 from featscope.cli.show import show
+from featscope.cli.sweep import sweep
 from featscope.cli.verify import verify_
 from featscope.core.errors import FeatscopeError, unknown
 
@@ -40,6 +41,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "list": list_,
     "show": show,
     "run": run,
+    "sweep": sweep,
     "check": check,
     "explain": explain,
     "verify": verify_,

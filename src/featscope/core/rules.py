@@ -34,6 +34,9 @@ SETTLED = 1e-5
 SAME_MINIMUM = 1e-8
 #: … and this share is enough for a perturbation that is only trained on
 TRAINED_GAP = 1e-3
+#: the edge of a phase and the line that predicts it, constants included, differ by at most this factor in the
+#: mean
+PHASE_EDGE = 1.5
 
 # --- real images
 

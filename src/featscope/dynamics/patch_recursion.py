@@ -9,8 +9,8 @@ initial coefficients and of the Gram matrix of the P_F^⊥ w_ys(0), both drawn i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,9 +18,12 @@ from torch import Tensor
 from featscope.core.errors import require
 from featscope.dynamics.trajectory import Step
 from featscope.laws.compact import bartlett
-from featscope.laws.patches import PatchBatch
+from featscope.laws.patches import PatchBatch, PatchLaw
 from featscope.nets.activations import smoothed_relu, smoothed_relu_slope
 from featscope.nets.patch_cnn import PatchNetSpec
+
+#: the amplitudes of the two kinds of patches, robust first
+AMPLITUDES: tuple[Literal["alpha"], Literal["beta"]] = ("alpha", "beta")
 
 
 class Activation(NamedTuple):
@@ -35,8 +38,8 @@ Smoothed = PatchNetSpec | Activation
 
 
 class Latents(NamedTuple):
-    """Noiseless data as coefficients: label y (n), and for each group of equal patches its kind, amplitude
-    and count (n, g)."""
+    """Noiseless data as coefficients: label y (n), and for each group of equal patches its kind (n, g),
+    amplitude and count ((…), n, g): the leading axis is there where every run has data of its own."""
 
     y: Tensor
     robust: Tensor
@@ -68,6 +71,21 @@ def latents(batch: PatchBatch, classes: int) -> Latents:
     sizes = [float((robust[0] == robust[0, i]).sum()) for i in first]
     count = torch.tensor(sizes, dtype=amplitude.dtype).expand(len(y), -1)
     return Latents(y, robust[:, first], amplitude[:, first], count, classes)
+
+
+def constant_latents(laws: Sequence[PatchLaw]) -> Latents:
+    """The noiseless populations of laws with constant amplitudes and counts along a leading axis of runs; no
+    vector is made, so that patches and dimension may be any number."""
+    k = laws[0].k
+    alike = all(law.k == k for law in laws)
+    require(alike, "laws of one batch have one k", f"k={sorted({law.k for law in laws})}", "batch by k")
+    for law in laws:
+        law.require_constant()
+    amplitude = [[[law.of_class(n, j).moment(1) for n in AMPLITUDES] for j in range(k)] for law in laws]
+    counts = [[law.robust_patches.low, law.patches - law.robust_patches.low] for law in laws]
+    count = torch.tensor(counts, dtype=torch.float64)[:, None].expand(-1, k, -1)
+    kind = torch.tensor([True, False]).expand(k, -1)
+    return Latents(torch.arange(k), kind, torch.tensor(amplitude, dtype=torch.float64), count, k)
 
 
 def first_patches(batch: PatchBatch, data: Latents) -> Tensor:
@@ -209,7 +227,9 @@ def _look(spec: Smoothed, z: Tensor, multiplicity: Tensor) -> DataPass:
 def clean_pass(spec: Smoothed, state: Coefficients, data: Latents) -> DataPass:
     """Outputs and slopes at the clean data: ⟨w_ir, x_p⟩ = α_p U_iry or β_p V_iry."""
     xu, xv = data.coordinates()
-    z = torch.einsum("ngj,...irj->...ngir", xu, state.u) + torch.einsum("ngj,...irj->...ngir", xv, state.v)
+    z = torch.einsum("...ngj,...irj->...ngir", xu, state.u) + torch.einsum(
+        "...ngj,...irj->...ngir", xv, state.v
+    )
     return _look(spec, z, data.multiplicity)
 
 
@@ -221,9 +241,11 @@ def standard_velocity(spec: Smoothed, data: Latents) -> Velocity:
     def velocity(state: Coefficients) -> Motion:
         seen = clean_pass(spec, state, data)
         weight = _pulled(seen, data)
-        du = torch.einsum("...ngir,ngj->...irj", weight, xu)
-        dv = torch.einsum("...ngir,ngj->...irj", weight, xv)
-        speed = torch.einsum("ngj,...irj->...ngir", xu, du) + torch.einsum("ngj,...irj->...ngir", xv, dv)
+        du = torch.einsum("...ngir,...ngj->...irj", weight, xu)
+        dv = torch.einsum("...ngir,...ngj->...irj", weight, xv)
+        speed = torch.einsum("...ngj,...irj->...ngir", xu, du) + torch.einsum(
+            "...ngj,...irj->...ngir", xv, dv
+        )
         return Motion(du, dv, None, _output_speed(seen, speed, data))
 
     return velocity
@@ -265,16 +287,22 @@ class CoefficientClip(NamedTuple):
     approximation of Lemma 5.2 does.
     """
 
-    eps: float
+    eps: float | Tensor
     step_size: float | Tensor
     two_sided: bool = False
     features_only: bool = False
 
     def __call__(self, ascent: Tensor) -> Tensor:
         """What is subtracted from a coefficient whose ascent direction is ``ascent`` (…, n, g, j)."""
-        size = self.step_size
-        scaled = ascent * (size.view(-1, 1, 1, 1) if isinstance(size, Tensor) else size)
-        return scaled.clamp(-self.eps if self.two_sided else None, self.eps)
+        scaled, eps = ascent * _a_run_each(self.step_size), _a_run_each(self.eps)
+        if isinstance(eps, Tensor):
+            upper = torch.minimum(scaled, eps)
+            return torch.maximum(upper, -eps) if self.two_sided else upper
+        return scaled.clamp(-eps if self.two_sided else None, eps)
+
+
+def _a_run_each(value: float | Tensor) -> float | Tensor:
+    return value.view(-1, 1, 1, 1) if isinstance(value, Tensor) else value
 
 
 def perturb(spec: Smoothed, state: Coefficients, data: Latents, clip: CoefficientClip) -> Perturbed:

@@ -22,6 +22,14 @@ _LOGIT_ATTACKED = (
 _END = "An item of Theorem {} would fail."
 
 GLOSSARY = {
+    "PH-patch": Gloss(
+        "standard: |J_NR|/|J_R| = (α/β)^q;  adversarial: ε = β, η̃ > β²/ϱ;  full ball: |J_R|(α − ε)^q = Pε^q",
+        "The line that the tensor power method or Lemma 5.2 draws would not be where trainings change sides.",
+    ),
+    "PH-sensitivity": Gloss(
+        "one of q, ϱ, m, σ_0, η̃, batch size at a time, the others as in §6.1",
+        "The switch of Figure 3 would depend on a setting that the theorem leaves free.",
+    ),
     "AT-A2.3": Gloss(
         "∀(p, p′) ∈ J_R × J_NR: α_p ≫ β_p′;  ∃τ ≥ 0: Σ_{J_R} α_p^τ ≪ Σ_{J_NR} β_p^τ;  ‖X − X′‖_∞ ≫ "
         "ε for y ≠ y′",

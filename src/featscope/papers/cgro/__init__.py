@@ -12,11 +12,13 @@ from featscope.papers.cgro import (
     claims_landscape,
     claims_lower,
     claims_overfitting,
+    claims_phase,
     claims_stages,
     claims_training,
     figures_appendix,
     figures_built,
     figures_images,
+    figures_phase,
     figures_signal,
     figures_sweeps,
     glossary,
@@ -24,10 +26,12 @@ from featscope.papers.cgro import (
     image_overfitting,
     known_density,
     lower_bound,
+    phase_signal,
     signal_lemmas,
     signal_scaling,
     signal_stages,
 )
+from featscope.sweeps.nearest import BoxSearch, known
 
 NAME = "CGRO"
 TITLE = "Why Clean Generalization and Robust Overfitting Both Happen in Adversarial Training"
@@ -40,6 +44,7 @@ EXPERIMENTS = (
     *built.EXPERIMENTS,
     *lower_bound.EXPERIMENTS,
     *known_density.EXPERIMENTS,
+    *phase_signal.EXPERIMENTS,
     *image_landscape.EXPERIMENTS,
     *image_overfitting.EXPERIMENTS,
 )
@@ -50,6 +55,7 @@ CLAIMS = (
     *claims_built.CLAIMS,
     *claims_lower.CLAIMS,
     *claims_density.CLAIMS,
+    *claims_phase.CLAIMS,
     *claims_overfitting.CLAIMS,
     *claims_landscape.CLAIMS,
 )
@@ -57,7 +63,16 @@ FIGURES = {
     **figures_appendix.FIGURES,
     **figures_signal.FIGURES,
     **figures_sweeps.FIGURES,
+    **figures_phase.FIGURES,
     **figures_built.FIGURES,
     **figures_images.FIGURES,
 }
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
+#: boxes in which a setting is looked for that would make a failing reading hold
+SEARCHES = (
+    BoxSearch("signal-stages", {"law.gap": [0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97]}, (("CG-T4.1", "ball"),)),
+    BoxSearch(
+        "signal-scaling", {"samples": [[2, 5, 10, 20], [2, 5, 10], [2, 5], [2]]}, (("CG-T4.1", "N=poly"),)
+    ),
+)
+NEAREST = known(SEARCHES)

@@ -10,6 +10,10 @@ _STEP = "The step of the proof of Theorem 4.1 that uses it would not go through 
 _FIGURE = "The figure does not come out on these images."
 
 GLOSSARY = {
+    "PH-signal": Gloss(
+        "N = N*(1 − γ) = σ²d·v_0/((α(1 − γ))³u_p), for every λ",
+        "The critical number of samples would not say where robust overfitting ends.",
+    ),
     "CG-LA.1": Gloss(
         "m z_t² ≤ z_{t+1} − z_t ≤ M z_t² ⇒ z_t ≥ v for t ≥ 3/(m z_0) + (8M/m)⌈log₂(v/z_0)⌉",
         "The tensor-power lemma would be false.",

@@ -7,6 +7,7 @@ from featscope.papers.fa import (
     claims_embeddings,
     claims_figures,
     claims_fine_labels,
+    claims_phase,
     claims_start,
     claims_theorems,
     claims_training,
@@ -20,10 +21,13 @@ from featscope.papers.fa import (
     figures_clusters,
     figures_embeddings,
     figures_fine_labels,
+    figures_phase,
     glossary,
     image_embeddings,
     image_fine_labels,
+    phase_clusters,
 )
+from featscope.sweeps.nearest import BoxSearch, known
 
 NAME = "FA"
 TITLE = "Feature Averaging"
@@ -35,6 +39,7 @@ EXPERIMENTS = (
     *clusters_properties.EXPERIMENTS,
     *clusters_regimes.EXPERIMENTS,
     *clusters_built.EXPERIMENTS,
+    *phase_clusters.EXPERIMENTS,
     *image_embeddings.EXPERIMENTS,
     *image_fine_labels.EXPERIMENTS,
 )
@@ -43,10 +48,25 @@ CLAIMS = (
     *claims_training.CLAIMS,
     *claims_theorems.CLAIMS,
     *claims_built.CLAIMS,
+    *claims_phase.CLAIMS,
     *claims_figures.CLAIMS,
     *claims_embeddings.CLAIMS,
     *claims_fine_labels.CLAIMS,
 )
 COMPARISONS = comparisons.COMPARISONS
-FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
+FIGURES = {
+    **figures_clusters.FIGURES,
+    **figures_phase.FIGURES,
+    **figures_embeddings.FIGURES,
+    **figures_fine_labels.FIGURES,
+}
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
+#: boxes in which a setting is looked for that would make a failing reading hold
+SEARCHES = (
+    BoxSearch(
+        "clusters-assumption",
+        {"sizes": [[2, 3], [3, 4]], "init": ["literal", "lemma"]},
+        tuple(("FA-T4.5", f"assumption/{part}") for part in ("clean", "weights", "robust")),
+    ),
+)
+NEAREST = known(SEARCHES)

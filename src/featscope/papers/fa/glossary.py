@@ -12,6 +12,10 @@ _COURSE = "The induction that carries Theorem {} would break at this point."
 _FIGURE = "The figure does not come out in the setting that the paper prints."
 
 GLOSSARY = {
+    "PH-clusters": Gloss(
+        "σ_w = η√d/(4√2·mk);  n/k = (σ/α)²;  radius √(d(1 − c)/k)",
+        "The sizes of first step, noise and features would not decide where averaging ends.",
+    ),
     "FA-PA.6": Gloss(
         "with probability 1 − δ, Δ = 4√d ln d:  |‖ξ_i‖ − √d| ≤ 2 ln d, ‖x_i‖ ≤ 3√d, |⟨ξ_i, ξ_j⟩|, "
         "|⟨μ_j, ξ_i⟩|, "
