@@ -9,6 +9,7 @@ from featscope.papers.cgro import (
     claims_appendix,
     claims_built,
     claims_density,
+    claims_image_built,
     claims_landscape,
     claims_lower,
     claims_overfitting,
@@ -16,10 +17,12 @@ from featscope.papers.cgro import (
     claims_training,
     figures_appendix,
     figures_built,
+    figures_image_questions,
     figures_images,
     figures_signal,
     figures_sweeps,
     glossary,
+    image_built,
     image_landscape,
     image_overfitting,
     known_density,
@@ -41,6 +44,7 @@ EXPERIMENTS = (
     *lower_bound.EXPERIMENTS,
     *known_density.EXPERIMENTS,
     *image_landscape.EXPERIMENTS,
+    *image_built.EXPERIMENTS,
     *image_overfitting.EXPERIMENTS,
 )
 CLAIMS = (
@@ -52,6 +56,7 @@ CLAIMS = (
     *claims_density.CLAIMS,
     *claims_overfitting.CLAIMS,
     *claims_landscape.CLAIMS,
+    *claims_image_built.CLAIMS,
 )
 FIGURES = {
     **figures_appendix.FIGURES,
@@ -59,5 +64,6 @@ FIGURES = {
     **figures_sweeps.FIGURES,
     **figures_built.FIGURES,
     **figures_images.FIGURES,
+    **figures_image_questions.FIGURES,
 }
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
