@@ -136,3 +136,111 @@ def _construction() -> Table:
             Case(built(clean_test=(0.95, 0.9, 0.9)), "HOLDS"),
         ),
     )
+
+
+# --- deeper networks
+
+
+KINDS = ("conv-1", "conv-2", "conv-3", "conv-4", "residual")
+FIVE = (0, 1, 2, 3, 4)
+
+
+def deep(kind: str, **ends: Any) -> dict[str, Run]:
+    """The last accuracies of one network by seed; earlier steps, the clean arm and other networks would
+    decide otherwise."""
+    usual = {"clean_test": 1.0, "gta_train": 1.0, "gta_test": 0.5} | ends
+    rows = []
+    for seed in FIVE:
+        mine = {key: value[seed] if isinstance(value, tuple) else value for key, value in usual.items()}
+        other = {"clean_test": 0.0, "gta_train": 0.0, "gta_test": 1.0}
+        rows += [
+            {"net": kind, "arm": "attacked", "seed": seed, "step": 0, **other},
+            {"net": kind, "arm": "attacked", "seed": seed, "step": 9, **mine},
+            {"net": kind, "arm": "clean", "seed": seed, "step": 9, **other},
+            {"net": KINDS[KINDS.index(kind) - 1], "arm": "attacked", "seed": seed, "step": 9, **other},
+        ]
+    # Many points, so that a share of them is narrow enough to decide.
+    return {"run": made("signal-depth", {"dynamics": rows}, seeds=list(FIVE), test=100_000, n=100_000)}
+
+
+def one_bad(good: float, bad: float) -> tuple[float, ...]:
+    return (good, good, good, good, bad)
+
+
+@judged("CG-depth", *(f"{level} ({kind})" for kind in KINDS for level in ("½ − o(1)", "Ω(1)")))
+def _deep(name: str) -> Table:
+    kind, least = name.rpartition(" (")[2].rstrip(")"), 0.45 if name.startswith("½") else 1 / 3
+    # Accuracies that are shares of 100 000 points, .02 to either side of the bound.
+    right = 0.57 if name.startswith("½") else 0.69
+    return Table(
+        holds=Case(deep(kind, gta_test=right - 0.04), "HOLDS"),
+        fails=Case(deep(kind, gta_test=right), "FAILS", 1 - right, least),
+        at_bound="a share of finitely many points has an interval of some width",
+        bad_seed=Case(deep(kind, gta_test=one_bad(0.5, 0.9)), "INCONCLUSIVE"),
+        nan=Case(deep(kind, gta_test=one_bad(0.5, NAN)), "INCONCLUSIVE"),
+        more=(
+            Case(deep(kind, clean_test=0.9), "FAILS", 0.1, 0.05),
+            Case(deep(kind, gta_train=0.9), "FAILS", 0.1, 0.05),
+            Case(deep(kind, gta_train=one_bad(1.0, 0.8)), "INCONCLUSIVE"),
+            Case(deep(kind, clean_test=0.6), "OUT_OF_SCOPE", 0.4, 0.05, "FAILS"),
+        ),
+    )
+
+
+# --- λ
+
+
+def over_lambda(
+    data: str, gap: Any = 0.4, none: Any = 0.0, clean: Any = 0.95, only: Any = 0.75, fitted: Any = 0.9
+) -> dict[str, Run]:
+    """Gaps at λ = .9 and 0, and clean test accuracy at .9 and 1; λ = .5 would decide otherwise."""
+    rows = []
+    for seed in SEEDS:
+        for lam, wide, right in (
+            (0.0, three(none)[seed], 0.99),
+            (0.5, -0.9, 0.1),
+            (0.9, three(gap)[seed], three(clean)[seed]),
+            (1.0, 0.9, three(only)[seed]),
+        ):
+            robust = three(fitted)[seed] if lam == 0.9 else 0.8
+            names = ("robust_train", "robust_test") if data == "images" else ("gta_train", "gta_test")
+            weight = "lam" if data == "images" else "tradeoff"
+            rows.append(
+                {weight: lam, "seed": seed, "clean_test": right, names[0]: robust, names[1]: robust - wide}
+            )
+    name, part = ("image-lambda", "ended") if data == "images" else ("signal-scaling", "tradeoffs")
+    return {"run": made(name, {part: rows}, seeds=list(SEEDS))}
+
+
+def _data(name: str) -> str:
+    return "images" if "MNIST" in name else "law"
+
+
+@judged("CG-lambda", "attacked points are memorised (signal law)", "attacked points are memorised (MNIST)")
+def _memorised(name: str) -> Table:
+    data = _data(name)
+    unfitted = (
+        (Case(over_lambda(data, fitted=(0.9, 0.29, 0.9)), "OUT_OF_SCOPE", 0.4, 0.0, "HOLDS"),)
+        if data == "images"
+        else ()
+    )
+    return Table(
+        holds=Case(over_lambda(data, gap=(0.4, 0.5, 0.45), none=0.125), "HOLDS", 0.325, 0.0),
+        fails=Case(over_lambda(data, gap=(0.1, 0.125, 0.15), none=0.25), "FAILS", -0.125, 0.0),
+        at_bound=Case(over_lambda(data, gap=0.25, none=0.25, fitted=0.75), "FAILS", 0.0, 0.0),
+        bad_seed=Case(over_lambda(data, gap=(0.4, 0.4, -0.4)), "INCONCLUSIVE"),
+        nan=Case(over_lambda(data, gap=(0.4, NAN, 0.4)), "INCONCLUSIVE"),
+        more=unfitted,
+    )
+
+
+@judged("CG-lambda", "clean points are needed (signal law)", "clean points are needed (MNIST)")
+def _clean_needed(name: str) -> Table:
+    data = _data(name)
+    return Table(
+        holds=Case(over_lambda(data, only=(0.7, 0.75, 0.8)), "HOLDS", 0.2, 0.0),
+        fails=Case(over_lambda(data, only=(0.99, 1.0, 1.0)), "FAILS", None, 0.0),
+        at_bound=Case(over_lambda(data, clean=0.75, only=0.75), "FAILS", 0.0, 0.0),
+        bad_seed=Case(over_lambda(data, only=(0.7, 0.7, 1.0)), "INCONCLUSIVE"),
+        nan=Case(over_lambda(data, only=(0.7, NAN, 0.7)), "INCONCLUSIVE"),
+    )

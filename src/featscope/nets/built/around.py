@@ -64,7 +64,9 @@ class BuiltAround(nn.Module):
         there, and those of other labels, at least d − δ away, are 0."""
         own = self.delta <= self.wide - ROUNDING
         proven = []
-        for part, labels in zip(self.memory.split(chunk), self.labels.split(chunk), strict=True):
+        for part, labels in zip(
+            torch.split(self.memory, chunk), torch.split(self.labels, chunk), strict=True
+        ):
             apart = torch.cdist(part, self.memory, p=math.inf)
             other = torch.where(labels[:, None] == self.labels[None, :], math.inf, apart).amin(-1)
             proven.append((other - self.delta >= self.reach + ROUNDING) & own)

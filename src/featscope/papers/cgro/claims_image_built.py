@@ -116,16 +116,16 @@ PREDICTIONS: dict[str, tuple[str, Measure]] = {
 
 
 def _readings() -> tuple[Reading, ...]:
-    sizes = {"few images": 0, "more images": -1}
+    sizes = {"few images": (0, "the fewest"), "more images": (-1, "the most")}
     return tuple(
         one_run(
             f"{name}, {told}",
-            f"{text}: at least {USUAL:g} of f_S's, with the {'fewest' if place == 0 else 'most'} training images",
+            f"{text}: at least {USUAL:g} of f_S's, with {many} training images",
             NEED,
             _alike(measure, place),
         )
         for name, (text, measure) in PREDICTIONS.items()
-        for told, place in sizes.items()
+        for told, (place, many) in sizes.items()
     )
 
 
