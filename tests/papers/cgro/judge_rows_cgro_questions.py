@@ -212,13 +212,7 @@ def over_lambda(
     return {"run": made(name, {part: rows}, seeds=list(SEEDS))}
 
 
-def _data(name: str) -> str:
-    return "images" if "MNIST" in name else "law"
-
-
-@judged("CG-lambda", "attacked points are memorised (signal law)", "attacked points are memorised (MNIST)")
-def _memorised(name: str) -> Table:
-    data = _data(name)
+def _memorised(data: str) -> Table:
     unfitted = (
         (Case(over_lambda(data, fitted=(0.9, 0.29, 0.9)), "OUT_OF_SCOPE", 0.4, 0.0, "HOLDS"),)
         if data == "images"
@@ -234,9 +228,7 @@ def _memorised(name: str) -> Table:
     )
 
 
-@judged("CG-lambda", "clean points are needed (signal law)", "clean points are needed (MNIST)")
-def _clean_needed(name: str) -> Table:
-    data = _data(name)
+def _clean_needed(data: str) -> Table:
     return Table(
         holds=Case(over_lambda(data, only=(0.7, 0.75, 0.8)), "HOLDS", 0.2, 0.0),
         fails=Case(over_lambda(data, only=(0.99, 1.0, 1.0)), "FAILS", None, 0.0),
@@ -244,3 +236,13 @@ def _clean_needed(name: str) -> Table:
         bad_seed=Case(over_lambda(data, only=(0.7, 0.7, 1.0)), "INCONCLUSIVE"),
         nan=Case(over_lambda(data, only=(0.7, NAN, 0.7)), "INCONCLUSIVE"),
     )
+
+
+@judged("CG-lambda", "attacked points are memorised", "clean points are needed")
+def _on_the_law(name: str) -> Table:
+    return {"attacked": _memorised, "clean": _clean_needed}[name.split()[0]]("law")
+
+
+@judged("CG-lambda-images", "attacked points are memorised", "clean points are needed")
+def _on_images(name: str) -> Table:
+    return {"attacked": _memorised, "clean": _clean_needed}[name.split()[0]]("images")

@@ -1,4 +1,5 @@
-"""Questions that CGRO leaves open: deeper networks on its law (CG-depth), and what λ decides (CG-lambda)."""
+"""Questions that CGRO leaves open: deeper networks on its law (CG-depth), and what λ decides (CG-lambda,
+CG-lambda-images)."""
 
 from __future__ import annotations
 
@@ -153,14 +154,20 @@ def _on_the_law(measure: Callable[..., list[float]]) -> Judge:
     return judge
 
 
-def _lambda_readings() -> tuple[Reading, ...]:
-    found: list[Reading] = []
-    for name, (text, measure) in ASKED.items():
-        found += [
-            one_run(f"{name} (signal law)", f"signal law, (A): {text}", SCALING, _on_the_law(measure)),
-            one_run(f"{name} (MNIST)", f"MNIST, PGD: {text}", IMAGES, _on_images(measure)),
-        ]
-    return tuple(found)
+def _lambda(id_: str, where: str, need: Need, judge: Callable[..., Judge]) -> Claim:
+    """The question on one kind of data."""
+    return Claim(
+        id_,
+        "cgro",
+        f"CGRO §3.3: the weight λ of (O), {where}",
+        "λ decides what is learned: without attacked points none is memorised, and without clean ones the "
+        "clean task suffers.",
+        ("trained on (O)",),
+        tuple(
+            one_run(name, f"{where}: {text}", need, judge(measure)) for name, (text, measure) in ASKED.items()
+        ),
+        named_kind=Kind.QUESTION,
+    )
 
 
 CLAIMS = (
@@ -174,14 +181,6 @@ CLAIMS = (
         _depth_readings(),
         named_kind=Kind.QUESTION,
     ),
-    Claim(
-        "CG-lambda",
-        "cgro",
-        "CGRO §3.3: the weight λ of (O)",
-        "λ decides what is learned: without attacked points none is memorised, and without clean ones the "
-        "clean task suffers.",
-        ("trained on (O)",),
-        _lambda_readings(),
-        named_kind=Kind.QUESTION,
-    ),
+    _lambda("CG-lambda", "signal law, attack (A)", SCALING, _on_the_law),
+    _lambda("CG-lambda-images", "MNIST, PGD", IMAGES, _on_images),
 )

@@ -101,7 +101,7 @@ def weights(run: Run) -> Picture:
         ),
         alt="Grouped bars of accuracies by λ: attacked test and training images, clean test images.",
         spec=side_by_side([Categories(title, names, ACCURACY, groups, "λ", width=420)]),
-        claims=("CG-lambda",),
+        claims=("CG-lambda-images",),
     )
 
 

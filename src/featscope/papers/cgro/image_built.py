@@ -229,7 +229,6 @@ def _radius_rows(
         robust = evaluate(nets[name], some.x, some.y, threat.with_radius(radius), attacks, rng)
         rows.append(
             {
-                c.net: name,
                 c.set: which,
                 c.radius: radius,
                 c.robust: robust.accuracy,
@@ -254,9 +253,9 @@ def _one(spec: ImageBuilt, size: int, seed: int, folder: Folder) -> tuple[Rows, 
 
     rows = folder.once("nets", told, size=size, seed=seed).rows
     radii = [
-        row
+        {BuiltRadii.net: name, **row}
         for name in NETS
-        for row in folder.once("radii", partial(measured, name), size=size, seed=seed, measured=name).rows
+        for row in folder.once("radii", partial(measured, name), size=size, seed=seed, net=name).rows
     ]
     return rows, radii
 
@@ -312,6 +311,6 @@ EXPERIMENTS = (
         ),
         size=size,
         columns={"training": BuiltTraining, "nets": BuiltNets, "radii": BuiltRadii},
-        needs_data=("mnist",),
+        data=lambda spec: (spec.dataset,),
     ),
 )

@@ -150,6 +150,6 @@ EXPERIMENTS = (
         ),
         size=size,
         columns={"training": LambdaTraining, "ended": LambdaEnd},
-        needs_data=("mnist",),
+        data=lambda spec: (spec.dataset,),
     ),
 )

@@ -24,7 +24,7 @@ from featscope.core.settings import setting
 from featscope.core.signs import label_index, share
 from featscope.core.store import Folder, Json, Rows, table
 from featscope.core.streams import stream
-from featscope.dynamics.trajectory import Recording, Step, by_seed, trajectory
+from featscope.dynamics.trajectory import Recording, Step, seed_labels, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
@@ -173,7 +173,7 @@ def train(spec: SignalDepth, folder: Folder, data: Data, kind: DeepKind, arm: Ar
         spec.steps,
         observe(net, data, lam),
         spec.every,
-        runs=by_seed(spec.seeds),
+        runs=seed_labels(spec.seeds),
         keep=folder.part(DYNAMICS, net=kind, arm=arm),
     )
 

@@ -235,6 +235,6 @@ EXPERIMENTS = (
         size=size,
         revision=3,
         columns={"closest": Closest, "nearest": Nearest, "matching": Matching},
-        needs_data=("mnist", "cifar10"),
+        data=lambda spec: spec.datasets,
     ),
 )
