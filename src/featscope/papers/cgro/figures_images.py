@@ -93,7 +93,7 @@ def radii_and_epochs(run: Run) -> Picture:
     values = np.concatenate([table.ravel() for table in tables.values()])
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    scale = HeatScale("log₁₀ of the largest gradient norm", low, max(high, low + 1e-6))
+    scale = HeatScale("log₁₀ norm", low, max(high, low + 1e-6))
     names = [_within(radius, spec.training.attack.eps) for radius in spec.watched]
     maps = [
         HeatMap(
@@ -101,7 +101,7 @@ def radii_and_epochs(run: Run) -> Picture:
             tables[name],
             scale,
             "epoch",
-            "within radius" if name == "train" else None,
+            "within radius",
             names,
             [str(epoch) for epoch in epochs],
             legend=name == "test",
