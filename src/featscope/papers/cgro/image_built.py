@@ -122,6 +122,10 @@ class ImageBuilt(Spec):
             every=epochs,
         )
 
+    def trainings(self) -> tuple[ImageTraining, ...]:
+        """Everything that is trained."""
+        return tuple(self.trained(size, method) for size in self.sizes for method in METHODS)
+
 
 class BuiltTraining(Epochs):
     """One row for each size, method, seed and recorded epoch."""
@@ -287,7 +291,7 @@ def _facts(spec: ImageBuilt, name: str, found: list[tuple[Rows, Rows]]) -> Json:
 
 def size(spec: ImageBuilt) -> Size:
     """The trainings, and the distances of every attacked image to every training image at every step."""
-    trained = [training_size(spec.trained(n, method)) for n in spec.sizes for method in METHODS]
+    trained = [training_size(one) for one in spec.trainings()]
     pixels = spec.net.channels * spec.net.side**2
     looks = len(spec.radii) * spec.steps * 2 * (2 * spec.measured + spec.attacked)
     work = len(spec.seeds) * looks * max(spec.sizes) * pixels
