@@ -52,7 +52,7 @@ class Rehearsed:
         return (
             f"{self.method} {self.network} on {self.dataset}, {self.seeds} seed(s): {self.parameters:,} "
             f"parameters, {self.updates:,} updates of {self.batch_size}, learning rate {first:.3g} … "
-            f"{top:.3g} … {last:.3g}, about {in_bytes(self.memory)}, {in_time(3600 * self.hours)} on one {GPU}"
+            f"{top:.3g} … {last:.3g}, {in_bytes(self.memory)}, {in_time(3600 * self.hours)} on one {GPU}"
         )
 
 
