@@ -26,7 +26,7 @@ class Twins(NamedTuple):
 
 def _contents(images: Bytes) -> list[bytes]:
     """What tells images apart, in few bytes: no two contents with one SHA-256 are known."""
-    return [hashlib.sha256(np.ascontiguousarray(image)).digest() for image in images]
+    return [hashlib.sha256(np.asarray(image).tobytes()).digest() for image in images]
 
 
 def _labels(contents: Iterable[bytes], labels: Bytes) -> dict[bytes, Counter[int]]:

@@ -219,7 +219,8 @@ def run(spec: SignalDepth, folder: Folder) -> Json:
     # Parameterization 3.1 speaks of the law and of N; its start and step are those of the cubic network.
     setting = SignalSetting(spec.n, spec.law.d**-0.5, spec.learning_rate, spec.tradeoff)
     folder.conditions(spec.law.check(setting))
-    data, facts = sampled(spec), {}
+    data = sampled(spec)
+    facts: Json = {}
     for kind in spec.nets:
         done = {arm: train(spec, folder, data, kind, arm) for arm in ARMS}
         with torch.no_grad():

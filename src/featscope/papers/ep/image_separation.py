@@ -24,14 +24,14 @@ from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_training import data_hashes
 from featscope.experiments.spec import Experiment, Spec, require_one_seed
 from featscope.images.catalogue import DATASETS
-from featscope.images.datasets import Images, load
+from featscope.images.datasets import Images, Split, load
 from featscope.images.separation import closest, nearest_distances
 from featscope.images.twins import twins
 from featscope.laws.separation import conflict
 from featscope.papers.ep.printed import SEPARATIONS
 
 #: whose images are compared with the training images, and the label of that pair of sets
-PAIRS = {"train": "train-train", "test": "test-train"}
+PAIRS: dict[Split, str] = {"train": "train-train", "test": "test-train"}
 
 
 class Closest(Columns):
@@ -135,7 +135,9 @@ def _chosen(images: Images, n: int | None, seed: int) -> tuple[Any, torch.Tensor
     return images.pixels[index.numpy()], index
 
 
-def _closest(spec: ImageSeparation, name: str, other: str, folder: Folder) -> tuple[Rows, dict[str, Tensor]]:
+def _closest(
+    spec: ImageSeparation, name: str, other: Split, folder: Folder
+) -> tuple[Rows, dict[str, Tensor]]:
     """One cell of the table, with the pair that attains it."""
     seed, told = spec.seed, folder.part("closest", dataset=name, pair=PAIRS[other])
     train = load(name, "train")
@@ -167,7 +169,7 @@ def _closest(spec: ImageSeparation, name: str, other: str, folder: Folder) -> tu
 
 
 def _apart(
-    spec: ImageSeparation, name: str, other: str, met: dict[str, Any]
+    spec: ImageSeparation, name: str, other: Split, met: dict[str, Any]
 ) -> tuple[Rows, dict[str, Tensor]]:
     """The same cell without identical images of different labels; only a distance of 0 can have any."""
     c, train, queries = Apart, load(name, "train"), load(name, other)
