@@ -44,7 +44,7 @@ def test_the_objective_and_its_step_by_a_loop_over_runs(lam):
         attacked = functional.cross_entropy(net.outputs(leaf, data.train_moved[run]), y)
         value = (1 - lam) * clean + lam * attacked
         (slope,) = torch.autograd.grad(value, leaf)
-        assert float(objective(net, w, data, lam)[run]) == pytest.approx(float(value))
+        assert float(objective(net, w, data, lam)[run]) == pytest.approx(value.item())
         torch.testing.assert_close(moved[run], w[run] - 0.3 * slope, rtol=1e-9, atol=1e-12)
 
 
