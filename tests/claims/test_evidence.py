@@ -30,6 +30,7 @@ from featscope.claims.ledger import data_of, requests, select
 from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
 from featscope.core.stats import wilson
+from featscope.experiments.registry import experiment
 from featscope.experiments.runner import ordered
 
 
@@ -207,21 +208,31 @@ def test_evidence_of_ep() -> None:
 
 
 def test_claims_are_chosen_by_name_by_paper_and_by_data() -> None:
-    assert [c.id for c in select(["EP-table", "CG-C"], None)] == ["EP-table", "CG-C"]
-    assert [c.id for c in select(["EP-table", "CG-C"], "cgro")] == ["CG-C"]
-    chosen = select([], "ep")
+    assert [c.id for c in select(["EP-table", "CG-C"], None, "cpu")] == ["EP-table", "CG-C"]
+    assert [c.id for c in select(["EP-table", "CG-C"], "cgro", "cpu")] == ["CG-C"]
+    chosen = select([], "ep", "cpu")
     assert {c.paper for c in chosen} == {"ep"}
     assert "EP-sep" not in {c.id for c in chosen}, "images only when asked for"
-    assert {c.paper for c in select([], None)} == {"at", "fa", "cgro", "ep"}
+    assert {c.paper for c in select([], None, "cpu")} == {"at", "fa", "cgro", "ep"}
     for ids, paper in ((["CG-X"], None), ([], "xy"), (["CG-C"], "ep")):
         with pytest.raises(BadInput):
-            select(ids, paper)
+            select(ids, paper, "cpu")
 
 
 def test_the_data_that_a_claim_needs() -> None:
-    assert data_of(claims()["CG-C"]) == []
-    assert data_of(claims()["CG-F1"]) == ["mnist"]
-    assert data_of(claims()["CG-F3"]) == ["cifar10", "mnist"]
+    assert data_of(claims()["CG-C"], "cpu") == []
+    assert data_of(claims()["CG-F1"], "cpu") == ["mnist"]
+    assert data_of(claims()["CG-F3"], "cpu") == ["cifar10", "mnist"]
+
+
+def test_a_profile_needs_the_data_that_its_settings_name() -> None:
+    assert data_of(claims()["CG-F1"], "paper") == ["cifar10"]
+    assert data_of(claims()["EP-sep"], "cpu") == ["cifar10", "mnist"]
+    assert data_of(claims()["EP-sep"], "paper") == ["cifar10", "mnist", "svhn"]
+    fine = experiment("image-fine-labels")
+    assert fine.needs_data("cpu", {"datasets": ["mnist"]}) == ("mnist",)
+    assert experiment("image-overfitting").needs_data("quick", {"dataset": "svhn"}) == ("svhn",)
+    assert experiment("signal-stages").needs_data("paper") == ()
 
 
 def test_other_inversions_are_read_of_networks_that_the_tables_run_has_tested() -> None:

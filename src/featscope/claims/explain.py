@@ -107,7 +107,7 @@ def explain(claim: Claim, profile: str, store: Store) -> Explanation:
         _figures(claim),
         _test(claim),
         rules_history(claim),
-        ledger.lacks(claim),
+        ledger.lacks(claim, profile),
     )
 
 

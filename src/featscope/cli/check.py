@@ -51,9 +51,9 @@ def check(
     require_at_least("--jobs", jobs, 0)
     wanted = only and known_as("verdict", only.replace(" ", "_").replace("-", "_"), book.VERDICTS)
     settings = overrides(assignments or [], seeds)
-    chosen = ledger.select(ids or [], paper, images)
+    chosen = ledger.select(ids or [], paper, profile, images)
     if not ids:
-        _say_left_out(images, {claim.paper for claim in chosen})
+        _say_left_out(images, profile, {claim.paper for claim in chosen})
     _say_not_concerned(chosen, settings)
     # A damaged ledger is told before the work, not after it.
     book.read(folder)
@@ -109,12 +109,12 @@ def _say_not_concerned(chosen: list[Claim], settings: dict[str, Any]) -> None:
         say(f"left out at these settings: {reading}: {why}")
 
 
-def _say_left_out(images: bool, papers: set[str]) -> None:
+def _say_left_out(images: bool, profile: str, papers: set[str]) -> None:
     """Name the claims of these papers on real images that are not judged, and what would change that."""
     from featscope.claims.ledger import data_of, lacks
     from featscope.claims.registry import claims
 
-    behind = {c.id: lacks(c) for c in claims().values() if c.paper in papers and data_of(c)}
+    behind = {c.id: lacks(c, profile) for c in claims().values() if c.paper in papers and data_of(c, profile)}
     if not images:
         say(f"left out, on real images: {' '.join(behind)}; name them or add --images")
         return

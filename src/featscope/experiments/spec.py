@@ -112,7 +112,8 @@ class Experiment(Generic[T]):
     run: Callable[[T, Folder], Json]
     takes: Mapping[str, str]
     revision: int = 1
-    needs_data: tuple[str, ...] = field(default=())
+    #: the data sets and weights that settings read; None for what needs none
+    data: Callable[[T], tuple[str, ...]] | None = None
     #: whether its rows say themselves which runs diverged, so that judges have counted them
     counts_diverged: bool = False
     #: the runs that it reads, by labels of its own
@@ -129,6 +130,10 @@ class Experiment(Generic[T]):
     order: Callable[[Readable], Rows] | None = None
     #: too long for a check of everything, which reads the run that the package brings along instead
     by_name: bool = False
+
+    def needs_data(self, profile: str, overrides: Overrides | None = None) -> tuple[str, ...]:
+        """What must have been fetched for a run in a profile with overrides."""
+        return () if self.data is None else self.data(resolve(self, profile, overrides))
 
     def measured(self, profile: str) -> float | None:
         """What `takes` says, in seconds, where it was measured."""

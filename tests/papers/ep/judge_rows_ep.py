@@ -314,3 +314,57 @@ def _printed(reading: str) -> Table:
             Case(separation(dataset, whole=False), "OUT_OF_SCOPE", 0.0, 0.0005, "HOLDS"),
         ),
     )
+
+
+# --- SVHN
+
+
+def svhn(
+    train: float = 24 / 255,
+    test: float = 28 / 255,
+    as_is: float = 24 / 255,
+    eps: float = 0.031,
+    published: bool = True,
+    whole: bool = True,
+) -> dict[str, Run]:
+    """Distances without identical images, and the train-train one with them."""
+    usual = {"dataset": "svhn", "eps": eps, "whole": whole}
+    apart = [
+        {**usual, "pair": "train-train", "separation": train, "printed": 0.094, "twins": 1},
+        {**usual, "pair": "test-train", "separation": test, "printed": 0.110, "twins": 0},
+    ]
+    rows = [row | {"published": published} for row in apart]
+    closest = [{**usual, "pair": "train-train", "separation": as_is, "printed": 0.094}]
+    closest += [{**usual, "pair": "test-train", "separation": 0.9, "printed": 0.110}]
+    return {"run": made("image-separation", {"apart": rows, "closest": closest}, datasets=["svhn"])}
+
+
+@judged("EP-sep-svhn", "test-train", "train-train", "train-train without identical images")
+def _svhn_cell(name: str) -> Table:
+    key = {"test-train": "test", "train-train": "as_is"}.get(name, "train")
+    value = 28 if key == "test" else 24
+    return Table(
+        holds=Case(svhn(), "HOLDS", 0.0, 0.0005),
+        fails=Case(svhn(**{key: 0.0}), "FAILS", 0.11 if key == "test" else 0.094, 0.0005),
+        at_bound="two numbers of three digits are equal or .001 apart, and the bound is half of that",
+        bad_seed=Case(svhn(**{key: (value + 1) / 255}), "FAILS", 0.004, 0.0005),
+        nan=Case(svhn(**{key: math.nan}), "FAILS", None, 0.0005),
+        more=(
+            Case(svhn(published=False), "OUT_OF_SCOPE", 0.0, 0.0005, "HOLDS"),
+            Case(svhn(whole=False, **{key: 0.5}), "OUT_OF_SCOPE", None, 0.0005, "FAILS"),
+        ),
+    )
+
+
+@judged("EP-sep-svhn", "separated without identical images")
+def _svhn_separated() -> Table:
+    return Table(
+        holds=Case(svhn(train=0.25, test=0.5, as_is=0.0, eps=0.0625), "HOLDS", 0.5, 1.0),
+        fails=Case(svhn(train=0.5, test=0.25, eps=0.25), "FAILS", 2.0, 1.0),
+        at_bound=Case(svhn(train=0.25, test=0.5, eps=0.125), "HOLDS", 1.0, 1.0),
+        bad_seed=Case(svhn(train=0.0, test=0.5), "FAILS"),
+        nan=Case(svhn(train=math.nan), "FAILS"),
+        more=(
+            Case(svhn(published=False, train=0.25, test=0.5, eps=0.0625), "OUT_OF_SCOPE", 0.5, 1.0, "HOLDS"),
+        ),
+    )

@@ -93,9 +93,28 @@ GLOSSARY = {
     "CG-E.2-density": Gloss(
         "L_adv − L_clean ≥ Ω(δ E‖∇_X L(X)‖_q)", "The loss is bounded where its gradient need not be."
     ),
+    "CG-fS": Gloss(
+        "f_adv ≈ f_S: R_adv(train) − R_adv(test), R_adv(ε) − R_adv(2ε) on S, max_{‖ξ‖≤ε} L(X + ξ) − L(X) on "
+        "test points, each in units of f_S's",
+        "Adversarial training does more than memorise balls: it carries robustness to unseen images.",
+    ),
+    "CG-depth": Gloss(
+        "clean test error o(1), training error at X^adv o(1), test error at X^adv ≥ ½ − o(1), more layers",
+        "The picture would belong to the one-layer cubic network.",
+    ),
+    "CG-lambda": Gloss(
+        "(1 − λ) L(X) + λ L(X^adv): gap at λ = .9 against 0, clean accuracy at .9 against 1",
+        "The weight of attacked points would not be what decides.",
+    ),
+    "CG-lambda-images": Gloss(
+        "(1 − λ) L(X) + λ L(X^adv): gap at λ = .9 against 0, clean accuracy at .9 against 1",
+        "Real images do not follow the signal law in this.",
+    ),
 }
 RULES_HISTORY = frozenset(
     [
+        "CG-fS",
+        "CG-depth",
         "CG-LD.2",
         "CG-E.1-density",
         "CG-T4.1",

@@ -32,5 +32,9 @@ GLOSSARY = {
         "d(A, B) ≥ 2ε, ℓ_∞, train-train and test-train",
         "Balls around real images of different labels would meet.",
     ),
+    "EP-sep-svhn": Gloss(
+        "d(A, B) ≥ 2ε, ℓ_∞, train-train and test-train, SVHN",
+        "The table's line is of images without their identical pairs, or of other files.",
+    ),
 }
 RULES_HISTORY = frozenset({"EP-f*", "EP-lower"})
