@@ -35,6 +35,9 @@ SAME_MINIMUM = 1e-8
 #: … and this share is enough for a perturbation that is only trained on
 TRAINED_GAP = 1e-3
 
+#: a bound that a proof calls o(1) says something from here on; where it is larger, its statement is VACUOUS
+SPEAKS = 0.1
+
 # --- real images
 
 #: networks are comparable to a paper's if they reach this share of its printed accuracies

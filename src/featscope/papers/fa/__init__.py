@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from featscope.papers.fa import (
     claims_built,
+    claims_elementary,
     claims_embeddings,
     claims_figures,
     claims_fine_labels,
+    claims_induction,
     claims_start,
     claims_theorems,
     claims_training,
     clusters_ablations,
     clusters_built,
+    clusters_elementary,
     clusters_figures,
     clusters_properties,
     clusters_regimes,
@@ -35,12 +38,15 @@ EXPERIMENTS = (
     *clusters_properties.EXPERIMENTS,
     *clusters_regimes.EXPERIMENTS,
     *clusters_built.EXPERIMENTS,
+    *clusters_elementary.EXPERIMENTS,
     *image_embeddings.EXPERIMENTS,
     *image_fine_labels.EXPERIMENTS,
 )
 CLAIMS = (
     *claims_start.CLAIMS,
+    *claims_elementary.CLAIMS,
     *claims_training.CLAIMS,
+    *claims_induction.CLAIMS,
     *claims_theorems.CLAIMS,
     *claims_built.CLAIMS,
     *claims_figures.CLAIMS,

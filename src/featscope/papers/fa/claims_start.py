@@ -16,13 +16,15 @@ from featscope.claims.judging import (
     numbers,
     one_run,
     smallest,
-    vacuous,
+    trivially_met,
 )
 from featscope.core.rules import SAME, SMALL
 from featscope.core.stats import wilson
 from featscope.experiments.run import Run
+from featscope.papers.fa.claims_elementary import ELEMENTARY, activation_limit
 from featscope.papers.fa.clusters_built import Routes
 from featscope.papers.fa.clusters_properties import Draws, PropertiesSpec, Stated
+from featscope.papers.fa.openings import activation_failure, activation_opens
 from featscope.papers.fa.runs import (
     ASSUMPTIONS,
     DATA,
@@ -90,12 +92,13 @@ def _norms(runs: Runs) -> Finding:
 
 
 def _activated(runs: Runs) -> Finding:
-    """VACUOUS: the stated failure probability is near 1. The rate of failing draws is shown."""
+    """The rate of failing draws against the stated probability; VACUOUS where that allows nearly all to
+    fail."""
     spec = PropertiesSpec.of(runs["run"])
     k, n, m = spec.law.k, spec.training.n, spec.training.m
-    bound = float(m) ** -0.01 + 2 * m * k * math.exp(-n / (9 * k * m**2))
-    why = f"the stated failure probability is m^−0.01 + … = {bound:.3f}: anything is allowed"
-    return vacuous(why, _rate(["A.12"], min(bound, 1.0))(runs))
+    bound, opens = activation_failure(m, k, n), activation_opens()
+    why = f"m^−0.01 + … = {bound:.3f} of the draws may fail: nearly all, before k = 2m = {opens}"
+    return trivially_met(_rate(["A.12"], min(bound, 1.0))(runs), bound > 1 - SMALL, why, k=opens)
 
 
 def _route(*keys: str) -> Judge:
@@ -243,6 +246,12 @@ CLAIMS: tuple[Claim, ...] = (
         "Each neuron is activated by at least n/(3km²) points of each cluster at the start.",
         ASSUMPTIONS,
         *_both(_activated),
+        one_run(
+            "limit",
+            "the probability itself for n → ∞, m = k/2, k to 10¹⁶, where every other condition can be met",
+            ELEMENTARY,
+            activation_limit,
+        ),
         assumes=(*DATA, "A4.3.m"),
     ),
     stated(

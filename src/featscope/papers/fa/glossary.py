@@ -43,6 +43,42 @@ GLOSSARY = {
     "FA-LB.7": Gloss(
         "eight bounds on σ, λ, margins, ℓ′ and activations for t ≤ T_0 = exp(Õ(√k))", _COURSE.format("4.5")
     ),
+    "FA-LA.8": Gloss(
+        "Pr[|⟨x, ξ⟩| ≥ ‖x‖ ln d] ≤ 2d^{−ln(d)/2}", "Gaussian tails would be heavier than they are."
+    ),
+    "FA-LA.9": Gloss(
+        "Pr[X_min ≤ −√(2 ln l) − t] ≤ ½e^{−t²/2}, "
+        "Pr[X_max ≤ √(2 ln l − t)] ≤ exp(−e^{t/2}/(√(2π)(√(2 ln l) + 1)))",
+        "Gaussian tails would be heavier than they are.",
+    ),
+    "FA-LA.15": Gloss("−1 ≤ y_i ℓ_i′^{(t)} ≤ 0", "The derivative of the logistic loss would be another one."),
+    "FA-LB.6": Gloss(
+        "e^{Δ_q(i,j)/2} ≤ y_j ℓ_j′/y_i ℓ_i′ ≤ e^{Δ_q(i,j)} for q_i ≥ q_j", _COURSE.format("4.5")
+    ),
+    "FA-LB.10": Gloss("|b_{s,r}^{(t)}| ≤ ε/6", _COURSE.format("4.5")),
+    "FA-LB.11": Gloss("|⟨w_{s,r}^{(t)}, μ_j⟩ − λ_{s,r,j}^{(t)}| ≤ ε/6", _COURSE.format("4.5")),
+    "FA-LB.12": Gloss("|⟨w_{s,r}^{(t)}, ξ_i⟩ − σ_{s,r,i}^{(t)}| ≤ ε/6", _COURSE.format("4.5")),
+    "FA-LB.13": Gloss(
+        "|⟨w_{s,r}^{(t)}, x_i⟩ − λ_{s,r,c(i)}^{(t)} − σ_{s,r,i}^{(t)}| ≤ ε/3", _COURSE.format("4.5")
+    ),
+    "FA-LB.14": Gloss("|q_i^{(t)} − q̂_i^{(t)}| ≤ ε", _COURSE.format("4.5")),
+    "FA-CB.15": Gloss("|Δ_q^{(t)}(i, j) − Δ̂_q^{(t)}(i, j)| ≤ 2ε", _COURSE.format("4.5")),
+    "FA-LC.17": Gloss("f_s(x_i) ≤ ε for s ≠ c(i)", _COURSE.format("4.7")),
+    "FA-LC.18": Gloss(
+        "(e^{Δ_q} + k − 1)/(k(1 + 2ε)) ≤ ℓ′_{j,c(j)}/ℓ′_{i,c(i)} ≤ e^{Δ_q}(1 + 2ε) for q_i ≥ q_j",
+        _COURSE.format("4.7"),
+    ),
+    "FA-LB.19": Gloss(
+        "(1 − 200ε)σ_{r_2,i_2} − 1/(nd) ≤ σ_{r_1,i_1} ≤ (1 + 200ε)σ_{r_2,i_2} + 1/(nd)", _COURSE.format("4.5")
+    ),
+    "FA-LB.20": Gloss("(n/2k)σ_{y_i,r,i} − 2ε ≤ q_i ≤ (2n/k)σ_{y_i,r,i} + 2ε", _COURSE.format("4.5")),
+    "FA-LB.21": Gloss(
+        "⅓ exp(−(2n/k)σ_{y_i,r,i}) ≤ −y_i ℓ_i′ ≤ 2 exp(−(n/2k)σ_{y_i,r,i})", _COURSE.format("4.5")
+    ),
+    "FA-LB.26": Gloss(
+        "|⟨w_{s,r}^{(t)}, ξ⟩| ≤ ε/6 for fresh ξ ~ N(0, I_d)",
+        "The clean accuracy of Theorems 4.5 and 4.7 would rest on nothing.",
+    ),
     "FA-LB.23": Gloss("ln(Tη)/4 ≤ λ_{s,r,j}^{(T)} ≤ 4 ln(T + 1) for j ∈ J_s", _COURSE.format("4.5")),
     "FA-LB.24": Gloss("λ_{s,r,j}/λ_{s,r′,j′} ≤ 1 + 204ε for j, j′ ∈ J_s", _COURSE.format("4.5")),
     "FA-LC.10": Gloss("the eight bounds for the k-class network", _COURSE.format("4.7")),
