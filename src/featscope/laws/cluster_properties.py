@@ -17,11 +17,9 @@ def proof_epsilon(law: ClusterLaw, n: int) -> float:
 
 
 def epsilon(k: float, d: float, n: float) -> float:
-    """ε of Lemma B.7: max{2 ln(n/k)/(√(n/k) − ln(n/k)), k²Δ/d, k²/n} with Δ = 4√d ln d; infinite where √(n/k)
-    ≤ ln(n/k)."""
+    """ε of Lemma B.7: max{2 ln(n/k)/(√(n/k) − ln(n/k)), k²Δ/d, k²/n} with Δ = 4√d ln d."""
     share = n / k
-    gap = math.sqrt(share) - math.log(share)
-    first = 2 * math.log(share) / gap if gap > 0 else math.inf
+    first = 2 * math.log(share) / (math.sqrt(share) - math.log(share))
     return max(first, k**2 * cross_bound(d) / d, k**2 / n)
 
 
