@@ -36,7 +36,7 @@ def _tail(*lemmas: str) -> Judge:
     return judge
 
 
-def activation_limit(runs: Runs) -> Finding:
+def fails_in_the_limit(runs: Runs) -> Finding:
     """The exact probability of failing less what is allowed, n → ∞, at every k."""
     rows = runs["run"].part("activation")
     worst, place = _excess(rows, pl.col(Activation.fails) - pl.col(Activation.allowed))

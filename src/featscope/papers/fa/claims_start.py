@@ -21,7 +21,7 @@ from featscope.claims.judging import (
 from featscope.core.rules import SAME, SMALL
 from featscope.core.stats import wilson
 from featscope.experiments.run import Run
-from featscope.papers.fa.claims_elementary import ELEMENTARY, activation_limit
+from featscope.papers.fa.claims_elementary import ELEMENTARY, fails_in_the_limit
 from featscope.papers.fa.clusters_built import Routes
 from featscope.papers.fa.clusters_properties import Draws, PropertiesSpec, Stated
 from featscope.papers.fa.openings import activation_failure, activation_opens
@@ -250,7 +250,7 @@ CLAIMS: tuple[Claim, ...] = (
             "limit",
             "the probability itself for n → ∞, m = k/2, k to 10¹⁶, where every other condition can be met",
             ELEMENTARY,
-            activation_limit,
+            fails_in_the_limit,
         ),
         assumes=(*DATA, "A4.3.m"),
     ),
