@@ -122,9 +122,9 @@ def assumption(
 
 #: the quantities that are judged along each sweep
 SWEEPS: dict[str, tuple[str, ...]] = {
-    "d": ("deviation", "exact_over_root_dk", "certified_over_root_d"),
+    "d": ("deviation", "exact_over_root_dk", "certified_over_root_d", "bias"),
     "n": ("sphere_bound", "deviation", "fine_deviation", "margin_gap", "ratio_excess", "fine_margin_gap"),
-    "k": ("exact_over_root_dk", "certified_over_root_d"),
+    "k": ("exact_over_root_dk", "certified_over_root_d", "lambda_min"),
     "talk": ("lambda_min", "lambda_ratio", "exact_over_root_dk", "fine_lambda_min", "fine_other_share"),
 }
 Fit = tuple[float, float, float]

@@ -90,8 +90,8 @@ class GraphPackingLaw(Value):
         return 0.5 + self.bend / 2 * torch.sin(phase)
 
     def curvature(self, n: int = 500) -> float:
-        """The (k+1)-st singular value of n centred points ÷ the first: 0 where a k-dimensional plane holds the
-        manifold."""
+        """The (k+1)-st singular value of n centred points ÷ the first: 0 where a k-dimensional plane holds
+        the manifold."""
         x = self.surface(n)
         values = torch.linalg.svdvals(x - x.mean(0))
         return float(values[self.k] / values[0]) if self.d > self.k else 0.0

@@ -133,8 +133,8 @@ CLAIMS = (
         (
             Reading(
                 "argument",
-                "a pair of balls holds d points under every labelling: N·d/2 points are shattered; VC bound of "
-                "one architecture of any depth",
+                "a pair of balls holds d points under every labelling: N·d/2 points are shattered; VC bound "
+                "of one architecture of any depth",
                 BOUNDS,
                 training_lower,
             ),

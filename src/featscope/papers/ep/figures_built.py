@@ -175,8 +175,8 @@ def manifold(run: Run) -> Picture:
     panel = Panel("robust on a k-dimensional manifold", ambient, PARAMETERS, drawn, width=320, height=240)
     return Picture(
         title="Robust generalisation on manifolds",
-        caption="The size of networks that are robust on a k-dimensional manifold, along the dimension around "
-        "it.",
+        caption="The size of networks that are robust on a k-dimensional manifold, along the dimension "
+        "around it.",
         alt="A line chart, both axes logarithmic: parameters against the ambient dimension, a line a k.",
         spec=side_by_side([panel]),
         claims=("EP-manifold",),

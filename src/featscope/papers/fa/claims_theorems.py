@@ -29,6 +29,7 @@ from featscope.core.columns import Column
 from featscope.core.rules import CONSTANT, SMALL
 from featscope.core.stats import Interval
 from featscope.experiments.run import Run
+from featscope.papers.fa.claims_constants import averaging_readings, decoupling_readings
 from featscope.papers.fa.clusters import Course, averaging_radius, decoupling_radius
 from featscope.papers.fa.clusters_figures import Fig2Spec, Fig3Spec, HeatMaps, PointRadii
 from featscope.papers.fa.clusters_regimes import AtTheEnd, RegimeSpec
@@ -297,6 +298,7 @@ CLAIMS: tuple[Claim, ...] = (
                 **TALK,
             ),
         ),
+        *averaging_readings(),
     ),
     stated(
         "FA-T4.6",
@@ -358,5 +360,6 @@ CLAIMS: tuple[Claim, ...] = (
                 at={"sweep": "d"},
             ),
         ),
+        *decoupling_readings(),
     ),
 )
