@@ -38,6 +38,7 @@ GOOD: Row = {
     "sigma_min": 0.5,
     "sigma_max": 0.0,
     "sigma_other": 0.0,
+    "sigma_other_top": 0.0,
     "deviation": 0.01,
 }
 #: nothing is there
@@ -53,6 +54,7 @@ SPOILED: Row = GOOD | {
     "sigma_min": -99.0,
     "sigma_max": 99.0,
     "sigma_other": 99.0,
+    "sigma_other_top": 99.0,
     "deviation": 99.0,
 }
 NETS = ("binary", "fine")

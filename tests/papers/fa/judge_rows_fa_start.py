@@ -13,7 +13,21 @@ from featscope.core.conditions import Condition
 from featscope.experiments.run import Run
 
 SEVEN = [f"A.6.{i}" for i in range(1, 8)]
-PROPERTIES = [*SEVEN, "A.6.literal.6", "A.10 w", "A.10 b", "A.12", "A.13", "A.14", "B.1", "B.1 before", "C.5"]
+PROPERTIES = [
+    *SEVEN,
+    "A.6.literal.6",
+    "A.10 w",
+    "A.10 b",
+    "A.12",
+    "A.13",
+    "A.14",
+    "B.1",
+    "B.1 before",
+    "C.1",
+    "C.3",
+    "C.4",
+    "C.5",
+]
 SETTING = {"law__k": 3, "law__d": 59049, "training__n": 2187, "training__m": 5}
 
 
@@ -165,6 +179,57 @@ def _activated() -> Entry:
             _case(start(spoil, unmet=UNMET, training__m=2), "OUT_OF_SCOPE", 0.0, small, "VACUOUS"),
         ),
     )
+
+
+@judged("FA-PC.3", "paper", "assumption-literal", "assumption-lemma")
+def _fine_activated() -> Entry:
+    """At most (hk)^−.01 + 2hk² exp(−n/(9k³h²)) of the draws fail: 10^−.1 = .794 at k = 10¹⁰, h = 1 with points
+    without end."""
+    spoil = _spoil(["C.3"])
+    huge = {"law__k": 10**10, "law__d": 10**11, "training__n": 10**45}
+    bound = 10**-0.1
+    # k = 3, n = 2187, h = 1: 2187/243 = 9
+    small = 3**-0.01 + 18 * math.exp(-9)
+
+    def case(verdict: str, value: float, failed: int) -> Case:
+        return _case(start({"C.3": range(failed)} | spoil, **huge), verdict, value, bound)
+
+    return Table(
+        holds=case("HOLDS", 0.5, 50),
+        fails=case("FAILS", 1.0, 100),
+        at_bound=case("INCONCLUSIVE", 0.79, 79),
+        bad_seed="draws of all seeds count together",
+        nan=_case(start({"C.3": range(100)} | spoil, value=NAN, **huge), "FAILS", 1.0, bound),
+        more=(
+            _case(start(spoil), "VACUOUS", 0.0, small, "HOLDS"),
+            # with h = 2: 6^−.01 + 36 exp(−9/4), more than all
+            _case(start(spoil, training__h=2), "VACUOUS", 0.0, 1.0, "HOLDS"),
+            _case(start({"C.3": range(100)} | spoil), "INCONCLUSIVE", 1.0, small),
+            _case(start(spoil, unmet=UNMET), "OUT_OF_SCOPE", 0.0, small, "VACUOUS"),
+        ),
+    )
+
+
+@judged("FA-PC.1", "paper", "assumption-literal", "assumption-lemma")
+def _fine_norms() -> Entry:
+    table, spoil = rates(["C.1"]), _spoil(["C.1"])
+    inside = tuple(case for case in table.more if case.verdict != "OUT_OF_SCOPE")
+    more = (
+        # 4hm exp(−ln² d) + 2(hm)⁻³ at h = 2, m = 1, d = 8: .106 + .25; Assumption 4.3 may be missed
+        _case(
+            start({"C.1": range(20)} | spoil, training__m=1, training__h=2, law__d=8),
+            "HOLDS",
+            0.2,
+            8 * math.exp(-(math.log(8) ** 2)) + 0.25,
+        ),
+        _case(start({"C.1": range(20)} | spoil, unmet=UNMET), "FAILS", 0.2, 0.05),
+    )
+    return Table(table.holds, table.fails, table.at_bound, table.bad_seed, table.nan, (*inside, *more))
+
+
+@judged("FA-LC.4", "paper", "assumption-literal", "assumption-lemma")
+def _probabilities() -> Entry:
+    return rates(["C.4"])
 
 
 @judged("FA-PA.13", "paper", "assumption-literal", "assumption-lemma")

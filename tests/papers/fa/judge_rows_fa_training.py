@@ -309,13 +309,22 @@ judged("FA-LC.24", "o(1)-large")(lambda: near_one("fine"))
 
 
 def signs(net: str) -> Table:
-    """No own λ is negative and no foreign one positive, in any row of any seed."""
+    """No own λ or σ is negative and no foreign one positive, in any row of any seed."""
 
     def case(verdict: str, value: float | None, *by_seed: Sequence[tuple[float, float]]) -> Case:
         rows = [
-            [GOOD | {"lambda_min": own, "lambda_other_top": other} for own, other in pairs]
+            [
+                GOOD
+                | {"lambda_min": own, "lambda_other_top": other, "sigma_min": 1.0, "sigma_other_top": -1.0}
+                for own, other in pairs
+            ]
             for pairs in by_seed
         ]
+        return _case(fig2(net, rows, unmet=UNMET), verdict, value, 0.0)
+
+    def noise(verdict: str, value: float | None, own: float, other: float) -> Case:
+        rows = [[GOOD | {"sigma_min": 0.1, "sigma_other_top": 0.0}] * 2]
+        rows[0][1] = GOOD | {"sigma_min": own, "sigma_other_top": other}
         return _case(fig2(net, rows, unmet=UNMET), verdict, value, 0.0)
 
     start, good = (0.0, 0.0), (0.5, -0.2)
@@ -330,6 +339,11 @@ def signs(net: str) -> Table:
             case("HOLDS", -0.1, [(0.1, -0.2), good]),
             case("FAILS", 0.2, [start, good, (-0.1, 0.2)]),
             case("FAILS", None, [start, (0.5, NAN), good]),
+            noise("HOLDS", 0.0, 0.1, 0.0),
+            noise("FAILS", 0.3, -0.3, 0.0),
+            noise("FAILS", 0.2, 0.1, 0.2),
+            noise("FAILS", None, NAN, 0.0),
+            noise("FAILS", None, 0.1, NAN),
         ),
     )
 

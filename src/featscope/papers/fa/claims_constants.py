@@ -1,5 +1,5 @@
-"""What Theorems 4.5 and 4.7 say besides their exponents: small biases, the size of λ, and the constants c of the
-radii c·√(d/k) and c·√d, found with their intervals."""
+"""What Theorems 4.5 and 4.7 say besides their exponents: small biases, the size of λ, and the constants c of
+the radii c·√(d/k) and c·√d, found with their intervals."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def _bias_regime(runs: Runs) -> Finding:
 
 
 def _size(net: str, unit: Callable[[float], float]) -> Judge:
-    """The least own λ at the end, in units of what it should be, is at least 1/CONSTANT; VACUOUS where the window
-    is empty."""
+    """The least own λ at the end, in units of what it should be, is at least 1/CONSTANT; VACUOUS where the
+    window is empty."""
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
@@ -98,7 +98,7 @@ ALONG_K, ALONG_D = {"sweep": "k"}, {"sweep": "d"}
 def averaging_readings() -> tuple[Reading, ...]:
     """Theorem 4.5: |b| = o(1), λ = Ω(1), no robust accuracy at c·√(d/k)."""
     found = _constant(Swept.exact_max_over_root_dk, at_most, PROOF_AVERAGING, max)
-    text = "the least c with no point robust at c·√(d/k), along k and d: found, and at most the proof's 2(1+c) = 4"
+    text = "the least c with no point robust at c·√(d/k), along k and d: at most the proof's 2(1+c) = 4"
     return (
         one_run("paper/bias", "|b| = o(1): §6.1's values, at most 5 %", FIG2, _bias_paper),
         one_run("assumption/bias", f"|b| = o(1): {AT_K}", SMALLER, _bias_regime),
@@ -125,7 +125,7 @@ def averaging_readings() -> tuple[Reading, ...]:
 def decoupling_readings() -> tuple[Reading, ...]:
     """Theorem 4.7: λ = Ω(log k), robust accuracy 1 at c·√d."""
     found = _constant(Swept.certified_min_over_root_d, at_least, PROOF_DECOUPLING, min)
-    text = "the largest c with every point certified at c·√d, along k and d: found, and at least the proof's 1/10"
+    text = "the largest c with every point certified at c·√d, along k and d: at least the proof's 1/10"
     return (
         one_run("assumption/λ", f"λ = Ω(log k): at least ⅓ ln k at {AT_K}", SMALLER, _size("fine", math.log)),
         one_run("assumption-large/λ", f"λ = Ω(log k): {AT_LARGER_K}", LARGER, _size("fine", math.log)),

@@ -151,24 +151,26 @@ def _sweep(name: str, wanted: dict[int, bool]) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
-        rows, values = run.part("table", sweep=name), [at for at, _, _ in sweeps(AblationSpec.of(run))[name]]
-        maps = [rows.filter(pl.col(SweptHeatMap.at) == at) for at in values]
+        spec = AblationSpec.of(run)
+        rows, plan = run.part("table", sweep=name), sweeps(spec)[name]
+        maps = [rows.filter(pl.col(SweptHeatMap.at) == at) for at, _, _ in plan]
         ratios = {
-            (i, seed): _ratio(found.filter(pl.col(SweptHeatMap.seed) == seed))
-            for i, found in enumerate(maps)
-            for seed in seeds(run)
+            (i, seed): _ratio(maps[i].filter(pl.col(SweptHeatMap.seed) == seed))
+            for i, (_, _, training) in enumerate(plan)
+            for seed in spec.seeds_at(training.n)
         }
         shown = [
             {
                 "value": at,
-                "ratios": [ratios[i, seed] for seed in seeds(run)],
+                "ratios": [ratio for (place, _), ratio in ratios.items() if place == i],
                 "mean": _mean(maps[i], SweptHeatMap.mean),
             }
-            for i, at in enumerate(values)
+            for i, (at, _, _) in enumerate(plan)
         ]
         # One number a seed: the ratio that is closest to, or deepest on, the wrong side of CONSTANT.
         excess = [
-            largest(_excess(ratios[i, seed], present) for i, present in wanted.items()) for seed in seeds(run)
+            largest(_excess(ratios[i, seed], present) for i, present in wanted.items() if (i, seed) in ratios)
+            for seed in seeds(run)
         ]
         rule = f"averaging is uniform where the ratio is at least {CONSTANT:g}"
         return at_most(over_seeds(excess), 0.0, sweep=shown, rule=rule)

@@ -177,12 +177,14 @@ def _gap_along_k(runs: Runs) -> Finding:
 
 
 def _signs(net: str) -> Judge:
-    """The largest λ of a foreign feature and minus the least λ of an own one, along training."""
+    """The largest λ and σ of foreign features and points, and minus the least own ones, along training."""
 
     def judge(runs: Runs) -> Finding:
         rows = runs["run"].part(net)
-        lowest, top = smallest(rows[Course.lambda_min]), largest(rows[Course.lambda_other_top])
-        return exactly(largest([-lowest, top]), 0.0, least_own=lowest, largest_other=top)
+        own = {key: smallest(rows[key]) for key in (Course.lambda_min, Course.sigma_min)}
+        other = {key: largest(rows[key]) for key in (Course.lambda_other_top, Course.sigma_other_top)}
+        worst = largest([*(-value for value in own.values()), *other.values()])
+        return exactly(worst, 0.0, **own, **other)
 
     return judge
 
@@ -272,7 +274,8 @@ CLAIMS: tuple[Claim, ...] = (
     stated(
         "FA-LC.9",
         "Corollaries B.5 and C.9",
-        "λ is positive for the neuron's own features and not positive for the others, at all times.",
+        "λ and σ are not negative for the neuron's own features and points and not positive for the others, "
+        "at all times.",
         (),
         one_run("2-class", "§6.1's values, every step", FIG2, _signs("binary")),
         one_run("k-class", "§6.1's values, every step", FIG2, _signs("fine")),

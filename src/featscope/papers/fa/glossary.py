@@ -34,6 +34,12 @@ GLOSSARY = {
         "Gaussian tails would be heavier than they are.",
     ),
     "FA-PA.12": Gloss("|T_{s,r,j}| ≥ n/(3km²) with probability 1 − m^{−0.01} − …", _START),
+    "FA-PC.1": Gloss(
+        "σ_w(√d − 2 ln d) ≤ ‖w_{s,r}^{(0)}‖ ≤ σ_w(√d + 2 ln d), k-class",
+        "Gaussian tails would be heavier than they are.",
+    ),
+    "FA-PC.3": Gloss("|T_{s,r,j}| ≥ n/(3k³h²) with probability 1 − (hk)^{−0.01} − …", _START),
+    "FA-LC.4": Gloss("1/(2k) ≤ ℓ′_{i,s}^{(0)} + 1[x_i ∈ I_s] ≤ 2/k", _START),
     "FA-PA.13": Gloss("|⟨w_{s,r}^{(0)}, x_i⟩ + b_{s,r}^{(0)}| ≤ η√d/(nm)", _START),
     "FA-PA.14": Gloss("−2/3 ≤ y_i ℓ_i′^{(0)} ≤ −1/3", _START),
     "FA-LB.1": Gloss("⟨w_{s,r}^{(1)}, x_i⟩ + b_{s,r}^{(1)} ≥ 0 for all i ∈ I_s, r", _START),

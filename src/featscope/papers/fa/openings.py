@@ -86,6 +86,17 @@ def activation_opens() -> int | None:
     return least(lambda k: activation_failure(k / 2, k, float(k) ** 7) <= 1 - SMALL)
 
 
+def fine_activation_failure(h: float, k: float, n: float) -> float:
+    """(hk)^−0.01 + 2hk² exp(−n/(9k³h²)): what Proposition C.3 allows to fail."""
+    return math.pow(h * k, -0.01) + 2 * h * k**2 * math.exp(-n / (9 * k**3 * h**2))
+
+
+@cache
+def fine_activation_opens() -> int | None:
+    """The k from which on C.3 allows at most 1 − SMALL of the draws to fail, h = 1."""
+    return least(lambda k: fine_activation_failure(1, k, float(k) ** 7) <= 1 - SMALL)
+
+
 def activation_limit(m: float, k: float) -> float:
     """The probability with which A.12's event fails where n → ∞: 1 − (1 − 1/(3m²))^(2mk).
 
