@@ -9,13 +9,16 @@ from featscope.papers.fa import (
     claims_figures,
     claims_fine_labels,
     claims_induction,
+    claims_plane,
     claims_start,
     claims_theorems,
     claims_training,
     clusters_ablations,
     clusters_built,
     clusters_elementary,
+    clusters_fig3_settings,
     clusters_figures,
+    clusters_plane,
     clusters_properties,
     clusters_regimes,
     clusters_scaling,
@@ -23,6 +26,7 @@ from featscope.papers.fa import (
     figures_clusters,
     figures_embeddings,
     figures_fine_labels,
+    figures_plane,
     glossary,
     image_embeddings,
     image_fine_labels,
@@ -39,6 +43,8 @@ EXPERIMENTS = (
     *clusters_regimes.EXPERIMENTS,
     *clusters_built.EXPERIMENTS,
     *clusters_elementary.EXPERIMENTS,
+    *clusters_plane.EXPERIMENTS,
+    *clusters_fig3_settings.EXPERIMENTS,
     *image_embeddings.EXPERIMENTS,
     *image_fine_labels.EXPERIMENTS,
 )
@@ -49,10 +55,16 @@ CLAIMS = (
     *claims_induction.CLAIMS,
     *claims_theorems.CLAIMS,
     *claims_built.CLAIMS,
+    *claims_plane.CLAIMS,
     *claims_figures.CLAIMS,
     *claims_embeddings.CLAIMS,
     *claims_fine_labels.CLAIMS,
 )
 COMPARISONS = comparisons.COMPARISONS
-FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
+FIGURES = {
+    **figures_clusters.FIGURES,
+    **figures_embeddings.FIGURES,
+    **figures_fine_labels.FIGURES,
+    **figures_plane.FIGURES,
+}
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY

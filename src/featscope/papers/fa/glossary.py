@@ -121,6 +121,8 @@ GLOSSARY = {
         "∀b_± with Acc ≥ 1 − o(1): Acc_robust(f_{θ_avg}; Ω(√(d/k))) = 0", "Biases could save θ_avg."
     ),
     "FA-TD.3": Gloss("f_{θ_dec} is √d/3-robust", "The robust network that exists would not be this one."),
+    "FA-F1": Gloss("f_FA(x) = ⟨Σ_{j∈J_+} μ_j, x⟩ where Σ_j μ_j = 0; f_FD keeps its distance", _FIGURE),
+    "FA-F4": Gloss("x_D = ½ is right on all points and close to all", _FIGURE),
     "FA-F2": Gloss("cos(w_{s,r}, μ_j) after training, k = 10, d = 3072", _FIGURE),
     "FA-F3": Gloss("Acc_robust(δ) of both networks over δ", _FIGURE),
     "FA-F5": Gloss("cos(w, μ_j) for n = 1000, 10000, 50000", _FIGURE),

@@ -21,6 +21,7 @@ from featscope.papers.fa.openings import window_opens
 
 FIG2 = Need("clusters-fig2")
 FIG3 = Need("clusters-fig3")
+FIG3_SETTINGS = Need("clusters-fig3-settings")
 ABLATIONS = Need("clusters-ablations")
 SCALING = Need("clusters-scaling")
 BUILT = Need("clusters-built")
