@@ -31,28 +31,35 @@ def _plane() -> Entry:
     )
 
 
+def _simplex_case(verdict: str, *bad: dict[str, Any]) -> Case:
+    good = {"same_min": 0.2, "other_max": -0.3, "exact_over_root_d": 0.3, "averaging_over_root_d": 0.3}
+    rows = [{"seed": i, **good, **row} for i, row in enumerate(bad)]
+    return Case({"run": made("clusters-plane", {"simplex": rows}, seeds=list(range(len(rows))))}, verdict)
+
+
 @judged("FA-F1", "simplex")
 def _simplex() -> Entry:
-    good = {"same_min": 0.2, "other_max": -0.3, "exact_over_root_d": 0.3, "averaging_over_root_d": 0.3}
-
-    def case(verdict: str, *bad: dict[str, Any]) -> Case:
-        rows = [{"seed": i, **good, **row} for i, row in enumerate(bad)]
-        return Case({"run": made("clusters-plane", {"simplex": rows}, seeds=list(range(len(rows))))}, verdict)
-
+    case = _simplex_case
     return Table(
-        holds=case("HOLDS", {}, {}),
+        holds=case("HOLDS", {}, {"same_min": -9.0}),
         fails=case("FAILS", {"exact_over_root_d": 0.2}, {"exact_over_root_d": 0.2}),
-        at_bound=case(
-            "HOLDS", {"other_max": 0.0, "exact_over_root_d": 1.1, "averaging_over_root_d": 1.0 + 1e-9}
-        ),
+        at_bound=case("HOLDS", {"exact_over_root_d": 1.1, "averaging_over_root_d": 1.0 + 1e-9}),
         bad_seed=case("INCONCLUSIVE", {}, {"exact_over_root_d": 0.2}, {}),
+        nan=case("INCONCLUSIVE", {}, {"exact_over_root_d": NAN}),
+        more=(case("FAILS", {"exact_over_root_d": 0.34}), case("FAILS", {"averaging_over_root_d": 0.0})),
+    )
+
+
+@judged("FA-F1", "simplex weights")
+def _weights() -> Entry:
+    case = _simplex_case
+    return Table(
+        holds=case("HOLDS", {}, {"exact_over_root_d": 9.0}),
+        fails=case("FAILS", {"same_min": 0.0}, {"same_min": -0.1}),
+        at_bound=case("HOLDS", {"other_max": 0.0, "same_min": 1e-9}),
+        bad_seed=case("INCONCLUSIVE", {}, {"other_max": 0.1}),
         nan=case("INCONCLUSIVE", {}, {"same_min": NAN}),
-        more=(
-            case("FAILS", {"same_min": 0.0}, {"same_min": -0.1}),
-            case("FAILS", {"other_max": 0.1}),
-            case("INCONCLUSIVE", {"other_max": 0.1}, {}),
-            case("FAILS", {"exact_over_root_d": 0.34}),
-        ),
+        more=(case("FAILS", {"other_max": 0.1}), case("INCONCLUSIVE", {"same_min": -0.1}, {})),
     )
 
 

@@ -50,7 +50,14 @@ def figure_1(run: Run) -> Picture:
         drawn.append(points(name, look, *boundary(run.tensor("centres", key).numpy(), line)))
     drawn += _classes(rows, c.label, c.x, c.y, ("positive centres", "negative centres"))
     axis = Axis("first coordinate", limits=(-REACH, REACH))
-    panel = Panel("boundaries in the plane", axis, Axis("second coordinate", limits=(-REACH, REACH)), drawn)
+    panel = Panel(
+        "boundaries in the plane",
+        axis,
+        Axis("second coordinate", limits=(-REACH, REACH)),
+        drawn,
+        width=340,
+        height=340,
+    )
     return Picture(
         title="Averaging draws a line, decoupling keeps its distance",
         caption=(
