@@ -135,7 +135,8 @@ def test_parameters_to_shatter_is_the_first_that_can() -> None:
 def test_the_packing_on_a_manifold(bend: float) -> None:
     law = GraphPackingLaw(k=3, d=9, bend=bend, label_seed=2)
     x, y = law.support()
-    assert x.shape == (9, 9) and law.levels == packing_levels(0.2) == 3
+    assert x.shape == (9, 9)
+    assert law.levels == packing_levels(0.2) == 3
     pairs = torch.cdist(x[y > 0], x[y < 0], p=math.inf)
     assert float(pairs.min()) >= 2 * law.eps
     assert bool((y * (x[:, 2] - 0.5) > 0).all())

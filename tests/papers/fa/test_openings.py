@@ -78,7 +78,8 @@ def test_activation_in_the_limit_is_what_drawing_finds() -> None:
 
 def test_activation_opens_and_breaks_where_its_own_constants_say() -> None:
     opens, breaks = activation_opens(), activation_breaks()
-    assert opens is not None and breaks is not None
+    assert opens is not None
+    assert breaks is not None
     assert activation_failure(opens / 2, opens, opens**7) <= 0.95
     assert activation_failure((opens - 1) / 2, opens - 1, (opens - 1) ** 7) > 0.95
     # (1 − e^{−4/3})^{−100} neurons

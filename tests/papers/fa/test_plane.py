@@ -20,7 +20,8 @@ def test_the_simplex_has_its_cosines_and_adds_up_to_nothing() -> None:
     assert torch.allclose(cos, wanted, atol=1e-9)
     assert torch.allclose(mu.sum(0), torch.zeros(200, dtype=torch.float64), atol=1e-6)
     assert torch.allclose(mu.norm(dim=-1), torch.full((10,), math.sqrt(200), dtype=torch.float64))
-    assert law.simplex and not ClusterLaw().simplex
+    assert law.simplex
+    assert not ClusterLaw().simplex
     assert not next(c for c in law.check() if c.name == "A3.2").met
     with pytest.raises(BadInput, match="simplex"):
         ClusterLaw(k=10, d=200, cosine=-0.12)
