@@ -103,7 +103,7 @@ class CountGrowth(Columns):
 class HeldPoints(Columns):
     """One pair of balls in ℓ2 that holds p points of R^p under every labelling."""
 
-    points = column("p")
+    points = column("p, the points that are held")
     labellings = column("labellings that were tried: all")
     delta_over_eps = column("δ/ε = √(1 − 1/p)")
     furthest = column("largest distance of a point from the centre of its ball ÷ δ")

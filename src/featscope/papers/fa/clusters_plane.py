@@ -62,6 +62,7 @@ class PlaneCentre(Columns):
 class PlaneSite(Columns):
     """One row a point of Figure 4: how far the hyperplane and the robust classifier let it move."""
 
+    seed = column("seed of the labels")
     site = column("number of the point")
     label = column("its class, ±1")
     x = column("its place along the hyperplane")
@@ -140,6 +141,7 @@ def figure_4(sites: int, seed: int) -> tuple[Rows, dict[str, Tensor]]:
         other = x[y != y[i]]
         rows.append(
             {
+                c.seed: seed,
                 c.site: i,
                 c.label: float(y[i]),
                 c.x: float(x[i, 0]),

@@ -10,7 +10,7 @@ import polars as pl
 from featscope.experiments.run import Run
 from featscope.papers.fa.clusters_plane import REACH, PlaneCentre, PlaneSite
 from featscope.plots.axes import Axis
-from featscope.plots.palette import CATEGORIES, NON_ROBUST, REFERENCE, ROBUST
+from featscope.plots.palette import CATEGORIES, REFERENCE, ROBUST
 from featscope.plots.panels import Panel, Series
 from featscope.plots.picture import Picture
 from featscope.plots.series import Values, points
@@ -78,7 +78,7 @@ def figure_4(run: Run) -> Picture:
     line = np.linspace(0, 1, values.shape[0])
     drawn: list[Series] = [
         points("f*", ROBUST, *boundary(values, line)),
-        points("hyperplane", NON_ROBUST, line, np.full_like(line, 0.5)),
+        points("hyperplane", REFERENCE, line, np.full_like(line, 0.5)),
         *_classes(rows, c.label, c.x, c.y, ("positive points", "negative points")),
     ]
     axis = Axis("along the hyperplane", limits=(0, 1))
