@@ -37,7 +37,7 @@ def _simplex_case(verdict: str, *bad: dict[str, Any]) -> Case:
     return Case({"run": made("clusters-plane", {"simplex": rows}, seeds=list(range(len(rows))))}, verdict)
 
 
-@judged("FA-F1", "simplex")
+@judged("FA-Q-simplex", "radius")
 def _simplex() -> Entry:
     case = _simplex_case
     return Table(
@@ -50,7 +50,7 @@ def _simplex() -> Entry:
     )
 
 
-@judged("FA-F1", "simplex weights")
+@judged("FA-Q-simplex", "weights")
 def _weights() -> Entry:
     case = _simplex_case
     return Table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from featscope.claims.claim import Claim, Finding, Need, Runs
+from featscope.claims.claim import Claim, Finding, Kind, Need, Runs
 from featscope.claims.judging import (
     above,
     at_most,
@@ -74,8 +74,18 @@ CLAIMS: tuple[Claim, ...] = (
         "boundary.",
         (),
         one_run("plane", "five clusters in the plane, three positive: exact distances", PLANE, _plane),
-        one_run("simplex", "cosine −1/(k−1), Σμ = 0: trained; radius within 10 % of f_FA's", PLANE, _simplex),
-        one_run("simplex weights", "the same: every weight averages its class", PLANE, _simplex_weights),
+    ),
+    Claim(
+        "FA-Q-simplex",
+        "fa",
+        "beyond Figure 1, whose features add up to 0",
+        "Trained on the corners of a simplex (cosine −1/(k−1)), the 2-class network is the averaging one.",
+        (),
+        (
+            one_run("radius", "§6.1's values: the median radius is f_FA's up to 10 %", PLANE, _simplex),
+            one_run("weights", "§6.1's values: every weight averages its class", PLANE, _simplex_weights),
+        ),
+        named_kind=Kind.QUESTION,
     ),
     stated(
         "FA-F4",

@@ -66,7 +66,7 @@ def figure_1(run: Run) -> Picture:
         ),
         alt="A scatter chart of five centres with a straight boundary and a bent one between the classes.",
         spec=side_by_side([panel]),
-        claims=("FA-F1",),
+        claims=("FA-F1", "FA-Q-simplex"),
         reproduces="FA Figure 1",
     )
 

@@ -122,6 +122,10 @@ GLOSSARY = {
     ),
     "FA-TD.3": Gloss("f_{θ_dec} is √d/3-robust", "The robust network that exists would not be this one."),
     "FA-F1": Gloss("f_FA(x) = ⟨Σ_{j∈J_+} μ_j, x⟩ where Σ_j μ_j = 0; f_FD keeps its distance", _FIGURE),
+    "FA-Q-simplex": Gloss(
+        "⟨μ_i, μ_j⟩ = −d/(k − 1), Σ_j μ_j = 0: is w_{s,r} ∝ Σ_{j∈J_s} μ_j, and the radius that of f_FA?",
+        "Features that shun each other part the neurons of a class among them.",
+    ),
     "FA-F4": Gloss("x_D = ½ is right on all points and close to all", _FIGURE),
     "FA-F2": Gloss("cos(w_{s,r}, μ_j) after training, k = 10, d = 3072", _FIGURE),
     "FA-F3": Gloss("Acc_robust(δ) of both networks over δ", _FIGURE),
