@@ -416,7 +416,8 @@ def built(**changes: Any) -> Run:
     }
     tensors = line_proof("built", net="averaging") | line_proof("built", net="decoupled")
     parts["fragile_points"] = [
-        {"point": i, "attacked": r} for i, r in enumerate(changes.get("attacked", [9.0]))
+        {"point": i, "attacked": r, "along": a}
+        for i, (r, a) in enumerate(changes.get("attacked", [(9.0, 9.0)]))
     ]
     # √d = 20 and √(d/k) = 2: the radii of D.2 and P4.8, 8 and 12, are below √(d/2) = 14.1
     k, d = changes.get("k", 100), changes.get("d", 400)
@@ -537,7 +538,9 @@ def measured(radii: Callable[[float, float], dict[str, Any]]) -> Table:
     )
 
 
-judged("FA-P4.8", "measured")(lambda: measured(lambda top, spare: {"attacked": [spare, top]}))
+judged("FA-P4.8", "measured")(
+    lambda: measured(lambda top, spare: {"attacked": [(spare, 99.0), (top, 99.0), (1e9, spare)]})
+)
 judged("FA-TD.2", "measured")(
     lambda: measured(
         lambda top, spare: {

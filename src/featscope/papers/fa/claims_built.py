@@ -76,9 +76,11 @@ def _biased_largest(run: Run) -> float:
 
 
 def _fragile_largest(run: Run) -> float:
-    """The largest radius ÷ √(d/k) that PGD needs against Proposition 4.8's network."""
-    law = BuiltSpec.of(run).law
-    return largest(run.part("fragile_points")[FragilePoint.attacked]) / math.sqrt(law.d / law.k)
+    """The largest radius ÷ √(d/k) that PGD, or the proof's direction, needs against Proposition 4.8's
+    network."""
+    law, rows = BuiltSpec.of(run).law, run.part("fragile_points")
+    pairs = rows.select(FragilePoint.attacked, FragilePoint.along).iter_rows()
+    return largest(smallest(pair) for pair in pairs) / math.sqrt(law.d / law.k)
 
 
 def _measured(radius: Callable[[Run], float]) -> Judge:
