@@ -32,7 +32,16 @@ WITHOUT_A_DRAW = {
     ("clusters-properties", "stated"),
     ("clusters-assumption", "proof"),
     ("signal-lemmas", "lemmas"),
-    ("manifold", "table"),
+    ("bounds", "table"),
+    ("bounds", "growth"),
+    ("bounds", "held"),
+    ("bounds", "training"),
+    ("clusters-elementary", "openings"),
+    ("clusters-elementary", "tails"),
+    ("clusters-elementary", "activation"),
+    ("clusters-elementary", "derivatives"),
+    ("clusters-elementary", "softmax"),
+    ("clusters-plane", "centres"),
     ("packing", "count"),
 }
 

@@ -38,6 +38,9 @@ TRAINED_GAP = 1e-3
 #: mean
 PHASE_EDGE = 1.5
 
+#: a bound that a proof calls o(1) says something from here on; where it is larger, its statement is VACUOUS
+SPEAKS = 0.1
+
 # --- real images
 
 #: networks are comparable to a paper's if they reach this share of its printed accuracies

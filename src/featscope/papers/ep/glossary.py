@@ -11,6 +11,10 @@ GLOSSARY = {
         "∃ReLU network with Õ(N d) parameters and zero robust training error",
         "Memorising would cost more than N d.",
     ),
+    "EP-train-lower": Gloss(
+        "Ω(√(N d)) parameters are needed for zero robust training error",
+        "Balls would hold fewer points than the argument says.",
+    ),
     "EP-f*": Gloss(
         "f*(x) = (d(x, B) − d(x, A))/(d(x, B) + d(x, A)) is ε^{−1}-Lipschitz and robust at δ < ε",
         "The classifier behind the upper bounds would not be robust.",
