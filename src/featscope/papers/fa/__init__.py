@@ -13,6 +13,8 @@ from featscope.papers.fa import (
     clusters_ablations,
     clusters_built,
     clusters_figures,
+    clusters_granularity,
+    clusters_kkt,
     clusters_properties,
     clusters_regimes,
     clusters_scaling,
@@ -35,6 +37,8 @@ EXPERIMENTS = (
     *clusters_properties.EXPERIMENTS,
     *clusters_regimes.EXPERIMENTS,
     *clusters_built.EXPERIMENTS,
+    *clusters_granularity.EXPERIMENTS,
+    *clusters_kkt.EXPERIMENTS,
     *image_embeddings.EXPERIMENTS,
     *image_fine_labels.EXPERIMENTS,
 )
