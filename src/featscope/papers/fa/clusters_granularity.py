@@ -49,13 +49,15 @@ UNEQUAL = ("2+2+1 v 2+2+1", "4 v 6")
 class GranularitySpec(Spec):
     """Groupings by their sizes, the dimensions, and how labels are spoilt.
 
-    η d and σ_w d are the same at every d, as in `clusters-scaling`.
+    η d and σ_w d are the same at every d, as in `clusters-scaling`; η d T is four times that of §6.1, because
+    the prediction is for margins well above ln G, where the largest output decides the read-out.
     """
 
     profiles: ClassVar[dict[str, Overrides]] = {
         "quick": {
             "seeds": [0, 1],
             "n": 240,
+            "fewer": 240,
             "dimensions": [10_000],
             "equal": ["6 v 6", "1+1+1+1+1+1 v 1+1+1+1+1+1"],
             "unequal": ["4 v 6"],
@@ -64,7 +66,7 @@ class GranularitySpec(Spec):
             "test_points": 24,
             "bins": 200,
         },
-        "paper": {"n": 4800, "test_points": 100, "steps": 100, "eta_d": 3.0, "bins": 900},
+        "paper": {"n": 4800, "fewer": 2400, "test_points": 100, "steps": 400, "eta_d": 3.0, "bins": 900},
     }
     seeds: tuple[int, ...] = setting((0, 1, 2, 3, 4), "seeds of data and initial weights")
     equal: tuple[str, ...] = setting(EQUAL, "groupings in groups of one size, at every dimension")
@@ -72,15 +74,16 @@ class GranularitySpec(Spec):
     spoilt: tuple[str, ...] = setting((EQUAL[2], EQUAL[4]), "groupings whose labels are spoilt or guessed")
     wrong: Shares = setting((0.1, 0.3), "shares of wrong labels")
     dimensions: Sizes = setting((10_000, 10**9), "dimensions; the first is that of the other arms", letter="d")
-    n: int = setting(2400, "training points", letter="n", ge=12)
-    eta_d: float = setting(6.0, "learning rate times d", letter="ηd", gt=0)
+    n: int = setting(1600, "training points of groupings in groups of one size", letter="n", ge=12)
+    fewer: int = setting(600, "training points of the other arms", ge=12)
+    eta_d: float = setting(12.0, "learning rate times d", letter="ηd", gt=0)
     init_d: float = setting(0.03, "standard deviation of the first weights times d", letter="σ_w d", gt=0)
-    steps: int = setting(50, "steps of gradient descent", letter="T", ge=1)
+    steps: int = setting(100, "steps of gradient descent", letter="T", ge=1)
     test_points: int = setting(40, "fresh points whose radii are measured", ge=1)
     bins: int = setting(450, "parts of the squared budget in the certificate", ge=10)
 
     def model_post_init(self, context: object) -> None:
-        """Refuse texts that name no groups, and sizes without room."""
+        """Refuse texts that name no groups."""
         for text in (*self.equal, *self.unequal, *self.spoilt):
             parse_groups(text)
 
@@ -98,6 +101,7 @@ class GroupedNet(Columns):
     seed = column("the seed")
     count = column("G, number of groups")
     k = column("clusters")
+    n = column("training points")
     agreement = column("share of a cluster's training points that carry the cluster's most frequent label, least")
     largest = column("clusters in the largest group, by the most frequent label of each")
     clean = column("test accuracy of the read-out")
@@ -135,6 +139,7 @@ class Arm(NamedTuple):
     d: int
     labels: Labels
     wrong: float
+    points: int
 
     @property
     def law(self) -> ClusterLaw:
@@ -149,12 +154,12 @@ class Arm(NamedTuple):
 
 def arms(spec: GranularitySpec) -> list[Arm]:
     """All settings."""
-    first = spec.dimensions[0]
-    found = [Arm(parse_groups(text), d, "groups", 0.0) for d in spec.dimensions for text in spec.equal]
-    found += [Arm(parse_groups(text), first, "groups", 0.0) for text in spec.unequal]
+    first, n, fewer = spec.dimensions[0], spec.n, spec.fewer
+    found = [Arm(parse_groups(text), d, "groups", 0.0, n) for d in spec.dimensions for text in spec.equal]
+    found += [Arm(parse_groups(text), first, "groups", 0.0, fewer) for text in spec.unequal]
     for text in spec.spoilt:
-        found += [Arm(parse_groups(text), first, "noisy", share) for share in spec.wrong]
-        found.append(Arm(parse_groups(text), first, "k-means", 0.0))
+        found += [Arm(parse_groups(text), first, "noisy", share, fewer) for share in spec.wrong]
+        found.append(Arm(parse_groups(text), first, "k-means", 0.0, fewer))
     return found
 
 
@@ -162,7 +167,7 @@ def run_granularity(spec: GranularitySpec, folder: Folder) -> Json:
     """Every setting with every seed."""
     summary: Json = {}
     for arm in arms(spec):
-        training = ClusterSetting(spec.n, 1, spec.eta_d / arm.d, spec.init_d / arm.d, 0.0)
+        training = ClusterSetting(arm.points, 1, spec.eta_d / arm.d, spec.init_d / arm.d, 0.0)
         folder.conditions(arm.law.check(training), **arm.place)
         rows: Rows = []
         for seed in spec.seeds:
@@ -182,9 +187,9 @@ def _labels(arm: Arm, x: Tensor, y: Tensor, cluster: Tensor, seed: int) -> Tenso
 def _net(spec: GranularitySpec, arm: Arm, seed: int, folder: Folder) -> tuple[Rows, dict[str, Tensor]]:
     """Train once and measure; a grouping of several sizes also keeps its points."""
     law, groups = arm.law, arm.groups
-    drawn = law.draw(spec.n, groups.count, seed, compact=True, dtype=spec.torch_dtype)
+    drawn = law.draw(arm.points, groups.count, seed, compact=True, dtype=spec.torch_dtype)
     label = _labels(arm, drawn.train.x, drawn.train.y, drawn.train.cluster, seed)
-    state = start_fine(drawn.directions, spec.n, spec.init_d / arm.d)
+    state = start_fine(drawn.directions, arm.points, spec.init_d / arm.d)
     step = fine_step(drawn.train._replace(cluster=label), 1, spec.eta_d / arm.d)
     for t in range(spec.steps):
         state = step(state, t)
@@ -208,6 +213,7 @@ def _net(spec: GranularitySpec, arm: Arm, seed: int, folder: Folder) -> tuple[Ro
     row = {
         GroupedNet.count: groups.count,
         GroupedNet.k: law.k,
+        GroupedNet.n: arm.points,
         GroupedNet.agreement: float(share.min()),
         GroupedNet.largest: int(sizes.max()),
         GroupedNet.clean: right(multiclass.readout(multiclass.logits(net, x), signs), batch.y),
