@@ -17,6 +17,7 @@ from featscope.papers.fa import (
     clusters_figures,
     clusters_granularity,
     clusters_kkt,
+    clusters_limit,
     clusters_properties,
     clusters_regimes,
     clusters_scaling,
@@ -43,6 +44,7 @@ EXPERIMENTS = (
     *clusters_granularity.EXPERIMENTS,
     *clusters_kkt.EXPERIMENTS,
     *clusters_adversarial.EXPERIMENTS,
+    *clusters_limit.EXPERIMENTS,
     *image_embeddings.EXPERIMENTS,
     *image_fine_labels.EXPERIMENTS,
 )
