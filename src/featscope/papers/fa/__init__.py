@@ -21,6 +21,7 @@ from featscope.papers.fa import (
     clusters_properties,
     clusters_regimes,
     clusters_scaling,
+    clusters_width,
     comparisons,
     figures_clusters,
     figures_embeddings,
@@ -45,6 +46,7 @@ EXPERIMENTS = (
     *clusters_kkt.EXPERIMENTS,
     *clusters_adversarial.EXPERIMENTS,
     *clusters_limit.EXPERIMENTS,
+    *clusters_width.EXPERIMENTS,
     *image_embeddings.EXPERIMENTS,
     *image_fine_labels.EXPERIMENTS,
 )
