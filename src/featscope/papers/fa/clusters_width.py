@@ -50,8 +50,8 @@ class WidthSpec(Spec):
     cosines: tuple[Annotated[float, Field(gt=-1, lt=1)], ...] = setting(
         (0.0, 0.3), "cosines between features"
     )
-    restarts: int = setting(4, "random starts of a search for each split of the neurons", ge=1)
-    ascent_steps: int = setting(250, "steps of a search", ge=1)
+    restarts: int = setting(3, "random starts of a search for each split of the neurons", ge=1)
+    ascent_steps: int = setting(200, "steps of a search", ge=1)
     rate: float = setting(0.02, "step size of a search", gt=0)
 
     def model_post_init(self, context: object) -> None:
