@@ -85,8 +85,6 @@ def test_no_module_imports_itself_by_a_detour() -> None:
     assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
 
 
-#: packages that nobody below imports: their words are theirs
-APART = {"plots", "report", "cli", "certificates", "bench"}
 #: one meaning for different things: the gradient of each network, batches of each law put together; what the
 #: front door calls as the library does
 SHARED = {"input_gradient", "stack", "check", "claims", "experiments", "run"}
@@ -107,17 +105,11 @@ def sources_of(files: list[Path]) -> dict[str, set[tuple[str, ...]]]:
 
 @pytest.mark.parametrize("paper", ["at", "fa", "cgro", "ep"])
 def test_a_name_that_others_import_means_one_thing(paper: str) -> None:
-    """In the library, in experiments and claims, and in one paper's room; two papers may each have their
-    Figure 3, and what draws, prints or re-checks has words of its own."""
+    """In the whole package but for the papers' rooms: two papers may each have their Figure 3."""
     sources = sources_of(MODULES)
     clashes = {}
     for name in sources.keys() - SHARED - {"EXPERIMENTS", "CLAIMS", "FIGURES"}:
-        here = {
-            base
-            for base in sources[name]
-            if base[:1] != ("papers",) or base[1:2] == (paper,)
-            if not set(base[:1]) & APART
-        }
+        here = {base for base in sources[name] if base[:1] != ("papers",) or base[1:2] == (paper,)}
         if len(here) > 1:
             clashes[name] = sorted(".".join(base) for base in here)
     assert clashes == {}

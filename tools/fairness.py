@@ -66,7 +66,7 @@ def page(lines: Sequence[Line], known: Sequence[Explanation]) -> str:
         "# Fair to the papers?\n\n"
         "Every line of AT and CGRO in the [ledger](ledger.md) that FAILS, or is OUT_OF_SCOPE and would fail: "
         "which hypothesis is unmet, with its number, or why the statement fails although all are met. "
-        "Made by `tools/fairness.py` from `ledger/ledger.json` and `ledger/explanations.toml`; "
+        "Made by `tools/fairness.py` from the shipped `ledger.json` and `ledger/explanations.toml`; "
         "do not edit.\n\n"
         "| claim | reading | verdict | would be | why |\n|---|---|---|---|---|\n"
     )
@@ -76,7 +76,7 @@ def page(lines: Sequence[Line], known: Sequence[Explanation]) -> str:
 
 def main() -> None:
     """Write the page; refuse to leave a line without a reason."""
-    lines, known = book.read(ROOT / "ledger"), explanations()
+    lines, known = book.read(book.SHIPPED), explanations()
     open_ = unexplained(lines, known)
     if open_:
         raise SystemExit(f"{EXPLANATIONS.name} says nothing of {', '.join(open_)}")

@@ -1,4 +1,4 @@
-"""Write the dated ledger that ships with the repository: `ledger/ledger.json` and `docs/ledger.md`.
+"""Write the dated ledger that ships with the package: `claims/ledger.json` and `docs/ledger.md`.
 
     python tools/publish_ledger.py RUNS [--profile cpu]
 
@@ -22,7 +22,7 @@ from featscope.core.store import Store
 from featscope.experiments.registry import rooms
 
 ROOT = Path(__file__).parents[1]
-LEDGER, PAGE = ROOT / "ledger" / "ledger.json", ROOT / "docs" / "ledger.md"
+LEDGER, PAGE = book.SHIPPED / book.NAME, ROOT / "docs" / "ledger.md"
 
 
 def reason(claim: Claim) -> str:

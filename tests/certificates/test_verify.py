@@ -17,7 +17,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import featscope
-from featscope.certificates.certificate import Certificate, load, save
+from featscope.certificates.certificate import Certificate, load_certificate, save
 from featscope.certificates.cgro import ball_failures
 from featscope.certificates.stored import READERS, certificates
 from featscope.certificates.verify import CHECKS, found, verified
@@ -98,7 +98,7 @@ def test_honest_certificates_pass_also_as_a_file_of_their_own(
 ) -> None:
     assert verified(make()).refused is None
     save(make(), tmp_path / "c.safetensors")
-    again = load(tmp_path / "c.safetensors")
+    again = load_certificate(tmp_path / "c.safetensors")
     assert verified(again) == verified(make())
     assert (again.kind, again.place, again.stated) == (make().kind, make().place, make().stated)
     [(place, read)] = found(tmp_path / "c.safetensors")
@@ -151,10 +151,10 @@ def test_a_kind_that_is_none_and_files_that_are_none_are_refused(tmp_path: Path)
         verified(Certificate("proof", "p", {}, {}))
     save_file({"a": np.zeros(2)}, tmp_path / "bare.safetensors")
     with pytest.raises(BadInput, match="does not say what it certifies"):
-        load(tmp_path / "bare.safetensors")
+        load_certificate(tmp_path / "bare.safetensors")
     (tmp_path / "text.safetensors").write_text("hello")
     with pytest.raises(BadInput, match="not a file of arrays"):
-        load(tmp_path / "text.safetensors")
+        load_certificate(tmp_path / "text.safetensors")
     with pytest.raises(BadInput, match="no such file"):
         list(found(tmp_path / "nowhere"))
 

@@ -159,7 +159,7 @@ def test_explain_works_without_runs_and_with_them(tmp_path: Path, capsys: pytest
     assert invoke(["explain", "cg-la.1", *where]) == 0
     told = capsys.readouterr().out
     assert "featscope check CG-LA.1 --profile quick" in told
-    assert "HOLDS" not in told
+    assert "shipped, cpu" in told
     assert not (tmp_path / "signal-lemmas").exists(), "explain runs nothing"
     assert invoke(["check", "CG-LA.1", *where, "--jobs", "1"]) == 0
     capsys.readouterr()
@@ -167,6 +167,8 @@ def test_explain_works_without_runs_and_with_them(tmp_path: Path, capsys: pytest
     found = json.loads(capsys.readouterr().out)
     [reading] = found["readings"]
     assert reading["line"]["verdict"] == "HOLDS"
+    assert reading["line"]["profile"] == "quick"
+    assert reading["shipped"] == next(x.as_json() for x in book.read(book.SHIPPED) if x.id == "CG-LA.1")
     assert (found["kind"], found["test"]) == ("lemma", "tests/papers/cgro/judge_rows_cgro_training.py")
     assert reading["code"].startswith("featscope.papers.cgro.claims_")
     assert invoke(["explain", "CG-LA.9"]) == 2
@@ -211,7 +213,7 @@ def _tool() -> Any:
 
 
 def test_the_shipped_ledger_is_in_step_with_the_claims() -> None:
-    found = json.loads((ROOT / "ledger" / "ledger.json").read_text(encoding="utf-8"))
+    found = json.loads((book.SHIPPED / book.NAME).read_text(encoding="utf-8"))
     keys = ("id", "reading", "statement", "kind", "reference", "reads")
     shipped = [tuple(x[key] for key in keys) for x in (*found["lines"], *found["not_judged"])]
     wanted = [

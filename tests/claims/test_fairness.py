@@ -30,7 +30,7 @@ def tool() -> Any:
 
 @pytest.fixture(scope="module")
 def shipped() -> list[Line]:
-    return book.read(ROOT / "ledger")
+    return book.read(book.SHIPPED)
 
 
 def test_every_line_that_fails_has_a_reason(tool: Any, shipped: list[Line]) -> None:

@@ -186,7 +186,7 @@ def test_progress_fits_80_columns_and_says_what_was_found(monkeypatch: pytest.Mo
     screen = io.StringIO()
     terminal = Console(file=screen, force_terminal=True, width=80, legacy_windows=False)
     monkeypatch.setattr(console, "err", terminal)
-    with console.Shown() as shown:
+    with console.ShownProgress() as shown:
         facts = {"loss": 0.123456, "clean": 0.98, "robust": 0.5}
         for step in (3, 6):
             shown.report("runs", 100 * step, 1000, {"done": 4 * step, "all": 48})

@@ -29,7 +29,7 @@ from featscope.core import files as written
 from featscope.core.progress import Silent
 from featscope.core.store import Folder, Part, Store
 from featscope.dynamics import trajectory as loop
-from featscope.dynamics.trajectory import by_seed, trajectory
+from featscope.dynamics.trajectory import seed_labels, trajectory
 from featscope.experiments import runner
 from featscope.experiments import spec as specs
 from featscope.experiments.registry import experiments
@@ -78,7 +78,12 @@ def toy(spec: Spec, folder: Folder) -> dict[str, object]:
     start = Point(torch.ones(2, dtype=torch.float64))
     part = folder.part("walk")
     done = trajectory(
-        lambda s, t: Point(s.x * 1.5), start, 4, lambda s, t: {"value": s.x}, runs=by_seed([0, 1]), keep=part
+        lambda s, t: Point(s.x * 1.5),
+        start,
+        4,
+        lambda s, t: {"value": s.x},
+        runs=seed_labels([0, 1]),
+        keep=part,
     )
     folder.add("extra", [{"a": 1.0}], {"t": torch.arange(3)})
     return {"last": done.rows[-1]["value"]}

@@ -20,7 +20,7 @@ from featscope.core.streams import stream
 from featscope.dynamics import trajectory as loop
 from featscope.dynamics.image_training import Trainer, TrainingSpec
 from featscope.dynamics.schedules import Schedule
-from featscope.dynamics.trajectory import by_seed, trajectory
+from featscope.dynamics.trajectory import seed_labels, trajectory
 from featscope.experiments import spec as specs
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import find_runs
@@ -69,7 +69,7 @@ def test_an_overflow_in_one_tensor_outweighs_saturation_in_another() -> None:
 
 
 def test_saturated_runs_are_recorded_until_then_as_saturated() -> None:
-    state, runs = start(1.0, 1e-30, 1e300), by_seed([7, 8, 9])
+    state, runs = start(1.0, 1e-30, 1e300), seed_labels([7, 8, 9])
     record = trajectory(grow(1e10), state, 4, look, runs=runs, clocks=("time",))
     assert record.diverged == {"9": 0, "7": 2}
     assert record.how == {"9": "saturated", "7": "saturated"}
@@ -88,7 +88,7 @@ def test_how_is_kept_over_a_resumption(tmp_path: Path, monkeypatch: pytest.Monke
             raise KeyboardInterrupt
         return grow(1e10)(state, t)
 
-    arguments = {"runs": by_seed([0, 1]), "keep": part, "clocks": ("time",)}
+    arguments = {"runs": seed_labels([0, 1]), "keep": part, "clocks": ("time",)}
     with pytest.raises(KeyboardInterrupt):
         trajectory(dies, start(1.0, 0.0), 6, look, **arguments)
     for _ in range(2):

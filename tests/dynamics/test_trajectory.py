@@ -11,7 +11,7 @@ from featscope.core.errors import BadInput
 from featscope.core.store import Part
 from featscope.core.streams import stream
 from featscope.dynamics import trajectory as loop
-from featscope.dynamics.trajectory import by_seed, trajectory
+from featscope.dynamics.trajectory import seed_labels, trajectory
 
 
 class Point(NamedTuple):
@@ -33,7 +33,7 @@ START = Point(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64))
 
 
 def test_rows_are_one_for_each_run_and_recorded_step() -> None:
-    record = trajectory(noisy, START, 10, look, every=4, runs=by_seed([5, 6, 7]))
+    record = trajectory(noisy, START, 10, look, every=4, runs=seed_labels([5, 6, 7]))
     assert [(r["step"], r["seed"]) for r in record.rows] == [
         (t, run) for t in (0, 4, 8, 10) for run in (5, 6, 7)
     ]
@@ -56,7 +56,7 @@ def test_a_killed_run_resumes_to_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int
 ) -> None:
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    whole = trajectory(noisy, START, 15, look, every=4, runs=by_seed([0, 1, 2]))
+    whole = trajectory(noisy, START, 15, look, every=4, runs=seed_labels([0, 1, 2]))
 
     def fragile(state: Point, t: int) -> Point:
         if t == kill_at and not (tmp_path / "killed").exists():
@@ -66,12 +66,12 @@ def test_a_killed_run_resumes_to_the_same_rows(
 
     part = Part(tmp_path, "part")
     with pytest.raises(Killed):
-        trajectory(fragile, START, 15, look, every=4, runs=by_seed([0, 1, 2]), keep=part)
+        trajectory(fragile, START, 15, look, every=4, runs=seed_labels([0, 1, 2]), keep=part)
     saved = part.load()
     assert saved is not None
     assert not saved.done
     assert saved.step == kill_at
-    again = trajectory(fragile, START, 15, look, every=4, runs=by_seed([0, 1, 2]), keep=part)
+    again = trajectory(fragile, START, 15, look, every=4, runs=seed_labels([0, 1, 2]), keep=part)
     assert again.rows == whole.rows
     assert torch.equal(again.state.x, whole.state.x)
 
@@ -98,11 +98,11 @@ def test_a_diverging_run_is_recorded_until_then_and_the_others_go_on() -> None:
     def explode(state: Point, t: int) -> Point:
         return Point(state.x * torch.tensor([1e200, 1.0, 1.0], dtype=torch.float64))
 
-    record = trajectory(explode, START, 6, look, runs=by_seed([0, 1, 2]))
+    record = trajectory(explode, START, 6, look, runs=seed_labels([0, 1, 2]))
     assert record.diverged == {"0": 1}
     assert [r["step"] for r in record.rows if r["seed"] == 0] == [0]
     assert [r["step"] for r in record.rows if r["seed"] == 2] == list(range(7))
-    alone = trajectory(lambda s, t: Point(s.x * 1e200), START, 50, look, runs=by_seed([0, 1, 2]))
+    alone = trajectory(lambda s, t: Point(s.x * 1e200), START, 50, look, runs=seed_labels([0, 1, 2]))
     assert set(alone.diverged) == {"0", "1", "2"}
     assert max(r["step"] for r in alone.rows) == 0
 

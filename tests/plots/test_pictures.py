@@ -16,7 +16,7 @@ from PIL import Image
 
 from featscope.core.errors import BadInput
 from featscope.plots.axes import ACCURACY, Axis
-from featscope.plots.grids import Categories, Group, HeatMap, HeatScale, ImageRows, TextTable, blocks
+from featscope.plots.grids import Categories, Group, HeatMap, HeatScale, ImageRows, TextTable, coarsened
 from featscope.plots.palette import DARK, LIGHT, NON_ROBUST, ROBUST, Look
 from featscope.plots.panels import Panel
 from featscope.plots.picture import Picture
@@ -132,9 +132,9 @@ def test_cells_have_their_places_and_large_tables_no_numbers() -> None:
 
 def test_blocks_are_means() -> None:
     matrix = np.arange(16.0).reshape(4, 4)
-    assert blocks(matrix, 2).tolist() == [[2.5, 4.5], [10.5, 12.5]]
-    assert blocks(matrix, 4).tolist() == matrix.tolist()
-    assert blocks(np.ones((101, 101)), 40).shape == (40, 40)
+    assert coarsened(matrix, 2).tolist() == [[2.5, 4.5], [10.5, 12.5]]
+    assert coarsened(matrix, 4).tolist() == matrix.tolist()
+    assert coarsened(np.ones((101, 101)), 40).shape == (40, 40)
 
 
 def test_categories_show_medians_seeds_and_what_is_printed() -> None:

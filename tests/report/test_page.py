@@ -24,7 +24,7 @@ from featscope.report.collect import collect, require_page
 from featscope.report.entries import entries, kind_or_statement, read_ledger
 from featscope.report.overview import MEANINGS, against, by_kind, by_paper, headlines, statements
 from featscope.report.page import draw, in_script, render
-from featscope.report.settings import Told, distinguished, told
+from featscope.report.settings import Told, distinguished, settings_told
 
 
 class Seen(HTMLParser):
@@ -199,11 +199,11 @@ def test_the_command_makes_the_same_run(folder: Path) -> None:
     runs = find_runs(folder)
     assert len(runs) == 2
     for run in runs:
-        words = shlex.split(told(run).command)
+        words = shlex.split(settings_told(run).command)
         changes = parse_assignments([words[i + 1] for i, word in enumerate(words) if word == "--set"])
         again = identity(plan, resolve(plan, words[words.index("--profile") + 1], changes))
         assert again == run.identity
-    assert {told(run).title for run in runs} == {"", "seeds = [1]"}
+    assert {settings_told(run).title for run in runs} == {"", "seeds = [1]"}
 
 
 def test_a_title_says_first_what_tells_a_run_from_its_siblings() -> None:
@@ -319,7 +319,7 @@ def test_what_is_damaged_is_drawn_again(name: str, copied: Path, monkeypatch: py
     # A page says when it was made: a minute may end between the two.
     monkeypatch.setattr(page, "_date", lambda seconds: "one minute")
     run = find_runs(copied)[0]
-    (run.path / "report.html").unlink()
+    (run.path / "report.html").unlink(missing_ok=True)
     draw(run)
     path = sorted((run.path / "figures").glob(name))[0] if "*" in name else run.path / "report.html"
     whole = path.read_bytes()

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from featscope.report.values import MOST_ROWS, Grid, cell, number, table, text
+from featscope.report.values import MOST_ROWS, Grid, cell, printed_number, table, text
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from featscope.report.values import MOST_ROWS, Grid, cell, number, table, text
     ],
 )
 def test_numbers(value: float | None, shown: str) -> None:
-    assert number(value) == shown
+    assert printed_number(value) == shown
 
 
 def test_plain_values() -> None:

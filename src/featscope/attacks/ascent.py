@@ -27,7 +27,7 @@ class Seen(NamedTuple):
 
 
 #: (points x + δ, their labels if there are any) ↦ what is seen there
-Look = Callable[..., Seen]
+Inspect = Callable[..., Seen]
 #: (number of the step, x, δ, what is seen at x + δ) ↦ the next δ
 Move = Callable[[int, Tensor, Tensor, Seen], Tensor]
 #: (δ, score) ↦ which of the examples go on; None: all
@@ -37,7 +37,7 @@ Score = Callable[[Tensor, Tensor], Tensor]
 
 
 def ascend(
-    look: Look, move: Move, delta: Tensor, steps: int, keep: Keep | None, x: Tensor, *labels: Tensor
+    look: Inspect, move: Move, delta: Tensor, steps: int, keep: Keep | None, x: Tensor, *labels: Tensor
 ) -> Tensor:
     """Move ``delta`` ``steps`` times and return where it ends; ``keep`` is shown every point on the way.
 
@@ -64,7 +64,7 @@ def fooling(outputs: Tensor, y: Tensor) -> Tensor:
     return -margin(outputs, y)
 
 
-def through(model: Model, goal: Loss, score: Score = fooling) -> Look:
+def through(model: Model, goal: Loss, score: Score = fooling) -> Inspect:
     """Climb a loss of the outputs of a network; keep by a score of the outputs."""
 
     def look(points: Tensor, y: Tensor) -> Seen:
@@ -74,7 +74,7 @@ def through(model: Model, goal: Loss, score: Score = fooling) -> Look:
     return look
 
 
-def by_autograd(value: Callable[..., Tensor]) -> Look:
+def by_autograd(value: Callable[..., Tensor]) -> Inspect:
     """Climb any value for each example that autograd can follow; keep by it, too."""
 
     def look(points: Tensor, *labels: Tensor) -> Seen:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from featscope.attacks.ascent import Look, Move, Seen, ascend
+from featscope.attacks.ascent import Inspect, Move, Seen, ascend
 from featscope.core.balls import Ball
 from featscope.core.errors import require_at_least
 from featscope.core.losses import CROSS_ENTROPY
@@ -143,7 +143,7 @@ class MinimalPGD:
         return torch.where(success[:, None], high * delta, delta)
 
 
-def _look(objective: AttackObjective) -> Look:
+def _look(objective: AttackObjective) -> Inspect:
     def look(points: Tensor) -> Seen:
         margin, direction = objective(points)
         return Seen(-margin, lambda: -margin, lambda: direction)

@@ -53,7 +53,7 @@ def _right(values: Array, label: np.int64) -> bool:
     return bool(values[int(label)] > np.delete(values, int(label)).max())
 
 
-def right(w: Array, point: Array, label: np.int64, q: int, rho: float) -> bool:
+def classified_right(w: Array, point: Array, label: np.int64, q: int, rho: float) -> bool:
     """Whether the network is right at a point."""
     return _right(network(w, point, q, rho), label)
 

@@ -51,7 +51,7 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Recheck:
     """What a certificate proves, and why it is refused if it is."""
 
     proves: str
@@ -80,7 +80,7 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         raise BadInput("not a file of arrays", f"{path}: {' '.join(str(error).split())[:80]}", FORM) from None
 
 
-def load(path: Path) -> Certificate:
+def load_certificate(path: Path) -> Certificate:
     """Read a certificate from a file of its own."""
     arrays, header = read_arrays(path)
     try:

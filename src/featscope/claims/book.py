@@ -20,6 +20,8 @@ from featscope.core.locks import locked_file
 #: the form of the file; a plain list of lines was the first
 FORMAT = 2
 NAME = "ledger.json"
+#: the folder of the dated ledger that comes with the package, written by tools/publish_ledger.py
+SHIPPED = Path(__file__).parent
 _KEYS = {field.name for field in fields(Line)}
 _ASKED = {"id", "reading", "verdict"}
 Document = dict[str, Any]

@@ -1,6 +1,5 @@
-"""All that is known of one claim: statement in words and letters, hypotheses with their numbers,
-readings, how
-each is judged, verdicts, what a failure means, figures, code and test. Nothing is run."""
+"""All that is known of one claim: statement in words and letters, hypotheses with their numbers, readings,
+how each is judged, verdicts, what a failure means, figures, code and test. Nothing is run."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import featscope
-from featscope.claims import ledger
+from featscope.claims import book, ledger
 from featscope.claims.claim import Claim, Reading
 from featscope.claims.gloss import Gloss
 from featscope.claims.ledger import Line
@@ -35,7 +34,8 @@ class Told:
 
 @dataclass(frozen=True)
 class ReadingTold:
-    """One reading: what it reads, how it is judged and by which code, and its line if its runs are there."""
+    """One reading: what it reads, how it is judged and by which code, and its line if its runs are there;
+    ``shipped`` is its line in the ledger that comes with the package."""
 
     name: str
     reads: str
@@ -44,6 +44,7 @@ class ReadingTold:
     runs: Mapping[str, str]
     line: Line | None
     nearest: str | None
+    shipped: Line | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,9 @@ class Explanation:
             "hypotheses": list(c.hypotheses),
             "conditions": [vars(told) for told in self.conditions],
             "failure": self.failure,
-            "readings": [{**vars(r), "line": r.line.as_json() if r.line else None} for r in self.readings],
+            "readings": [
+                {**vars(r), "line": _json(r.line), "shipped": _json(r.shipped)} for r in self.readings
+            ],
             "figures": dict(self.figures),
             "test": self.test,
             "rules_history": self.history,
@@ -89,11 +92,12 @@ def explain(claim: Claim, profile: str, store: Store) -> Explanation:
     gloss: Gloss = getattr(room, "GLOSSARY", {}).get(claim.id, NO_GLOSS)
     conditions: dict[str, Told] = {}
     readings = []
+    shipped = {line.reading: line for line in book.read(book.SHIPPED) if line.id == claim.id}
     for reading in claim.readings:
         runs = ledger.found_runs(reading, profile, store)
         line = ledger.judge(claim, reading, runs, profile) if runs is not None else None
         conditions.update((told.text, told) for told in _conditions(claim, reading, runs or {}))
-        readings.append(_told(claim, reading, line))
+        readings.append(_told(claim, reading, line, shipped.get(reading.name)))
     return Explanation(
         claim,
         gloss.letters,
@@ -112,14 +116,19 @@ def _conditions(claim: Claim, reading: Reading, runs: Mapping[str, Run]) -> Iter
         yield Told(str(found), asked, found.met)
 
 
-def _told(claim: Claim, reading: Reading, line: Line | None) -> ReadingTold:
+def _json(line: Line | None) -> dict[str, Any] | None:
+    return None if line is None else line.as_json()
+
+
+def _told(claim: Claim, reading: Reading, line: Line | None, shipped: Line | None) -> ReadingTold:
     needs = {
         need.experiment: ", ".join(f"{key} = {value}" for key, value in need.overrides.items())
         for need in reading.needs.values()
     }
     known: Mapping[tuple[str, str], str] = getattr(rooms()[claim.paper], "NEAREST", {})
     nearest = known.get((claim.id, reading.name))
-    return ReadingTold(reading.name, reading.text, _rule(reading), _code(reading), needs, line, nearest)
+    judged = (_rule(reading), _code(reading))
+    return ReadingTold(reading.name, reading.text, *judged, needs, line, nearest, shipped)
 
 
 def _makers(judge: Callable[..., Any]) -> Iterator[Callable[..., Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from featscope.cli.console import JsonOption, OutOption, ProfileOption, Shown, print_json, say
+from featscope.cli.console import JsonOption, OutOption, ProfileOption, ShownProgress, print_json, say
 from featscope.cli.run import overrides
 from featscope.core.errors import known_as, require_at_least
 
@@ -57,7 +57,7 @@ def check(
     # A damaged ledger is told before the work, not after it.
     book.read(folder)
     told = _Told()
-    with Shown() as shown:
+    with ShownProgress() as shown:
         made = ledger.check(
             chosen, profile, Store(folder), shown, told, jobs or os.cpu_count() or 1, settings
         )

@@ -87,7 +87,7 @@ class _TimeLeft(ProgressColumn):
         return Text(f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60:3}:{rest % 60:02}")
 
 
-class Shown:
+class ShownProgress:
     """Progress on standard error: a bar for all runs together, and one for each part that is being made with
     the quantities that matter. Where it is no terminal, only what was found is said."""
 
@@ -131,7 +131,7 @@ class Shown:
             left = f", {everything - done} to make" if done < everything else ", nothing to make"
             say(f"{done} of {everything} runs found{left}")
 
-    def __enter__(self) -> Shown:
+    def __enter__(self) -> ShownProgress:
         return self
 
     def __exit__(self, *_: object) -> None:

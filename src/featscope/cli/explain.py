@@ -92,12 +92,13 @@ def _hypotheses(found: Explanation) -> None:
 def _reading(reading: ReadingTold) -> None:
     from featscope.cli.verdicts import STYLES, interval, rule
 
-    line = reading.line
+    line = reading.line or reading.shipped
     head = Text.assemble((reading.name, "bold"))
     if line is not None:
         head.append("  ").append(line.verdict, STYLES.get(line.verdict, ""))
         head.append(f" (would be {line.would_be})" if line.would_be else "")
         head.append(f"  {rule(line)}  {interval(line)}")
+        head.append(f"  shipped, {line.profile}" if reading.line is None else "", "dim")
     out.print(Padding(head, (0, 0, 0, 2)))
     _say(reading.reads, 6)
     if reading.rule:
@@ -121,6 +122,6 @@ def _rest(found: Explanation, profile: str, folder: Path) -> None:
     if not found.judged:
         if found.data:
             _say(f"its data is not there: featscope data fetch {' '.join(found.data)}")
-        _heading(f"Not judged here at profile {profile}")
+        _heading(f"Not judged here at profile {profile}; a verdict marked shipped is the package's own")
         where = "" if folder == Path("runs") else f" --out {folder}"
         _say(f"featscope check {found.claim.id} --profile {profile}{where}")

@@ -16,7 +16,7 @@ from featscope.cli.console import (
     ProfileOption,
     SeedsOption,
     SetOption,
-    Shown,
+    ShownProgress,
     announce,
     out,
     print_json,
@@ -93,7 +93,7 @@ def _done(wanted: Request, store: Any, force: bool) -> tuple[Run, bool]:
     from featscope.report.page import draw, is_drawn
 
     found = not force and store.find(wanted.identity) is not None
-    with Shown() as shown:
+    with ShownProgress() as shown:
         done = runner.run(wanted, store, shown, force)
     if not (found and is_drawn(done) and (done.path / "report.html").exists()):
         draw(done)

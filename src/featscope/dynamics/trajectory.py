@@ -54,7 +54,7 @@ class Recording(Generic[S]):
         return self
 
 
-def by_seed(seeds: Sequence[int]) -> list[Labels]:
+def seed_labels(seeds: Sequence[int]) -> list[Labels]:
     """The labels of runs that differ by their seed alone."""
     return [{"seed": seed} for seed in seeds]
 

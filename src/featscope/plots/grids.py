@@ -15,8 +15,8 @@ from PIL import Image
 
 from featscope.plots.axes import Axis
 from featscope.plots.palette import HEAT, REFERENCE, Look
-from featscope.plots.panels import HEIGHT, WIDTH, Spec, Switch, legend_for, quoted, titled
-from featscope.plots.series import Values, median_over_seeds, numbers, short
+from featscope.plots.panels import HEIGHT, WIDTH, Switch, VegaSpec, legend_for, quoted, titled
+from featscope.plots.series import Values, as_values, median_over_seeds, short
 
 #: a heat map of more cells than this a side is to be averaged over ``blocks`` first
 MOST_CELLS = 40
@@ -33,7 +33,7 @@ class HeatScale:
     low: float
     high: float
 
-    def colour(self, legend: bool) -> Spec:
+    def colour(self, legend: bool) -> VegaSpec:
         """The Vega-Lite encoding."""
         scale = {"domain": [self.low, self.high], "scheme": HEAT, "clamp": True}
         shown = {"gradientLength": 120, "format": "~g"} if legend else None
@@ -46,10 +46,10 @@ class HeatScale:
         }
 
 
-def blocks(matrix: ArrayLike, most: int = MOST_CELLS) -> Values:
+def coarsened(matrix: ArrayLike, most: int = MOST_CELLS) -> Values:
     """A square matrix averaged over equal blocks, so that at most ``most`` a side are left; the last may be
     smaller."""
-    values = numbers(matrix)
+    values = as_values(matrix)
     edges = np.unique(np.linspace(0, len(values), min(most, len(values)) + 1).astype(int))
     pieces = [slice(a, b) for a, b in itertools.pairwise(edges.tolist())]
     return np.array([[values[rows, columns].mean() for columns in pieces] for rows in pieces])
@@ -79,9 +79,9 @@ class HeatMap:
     has_legend = False
     names = ()
 
-    def spec(self, place: int, switch: Switch, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> VegaSpec:
         """The Vega-Lite of the panel."""
-        table = numbers(self.table)
+        table = as_values(self.table)
         height, width = table.shape
         rows = self.rows or [str(i + 1) for i in range(height)]
         columns = self.columns or [str(j + 1) for j in range(width)]
@@ -94,7 +94,7 @@ class HeatMap:
             "x": _labelled("column", columns, self.x, angle=-40 if max(map(len, columns)) > 5 else 0),
             "y": _labelled("row", rows, self.y),
         }
-        layers: list[Spec] = [
+        layers: list[VegaSpec] = [
             {
                 "mark": "rect",
                 "encoding": {**places, "color": self.scale.colour(self.legend), "tooltip": self._tips()},
@@ -107,7 +107,7 @@ class HeatMap:
         size = {"width": self.cell[0] * width, "height": self.cell[1] * height}
         return {"title": titled(self.title), **size, "data": {"values": cells}, "layer": layers}
 
-    def _tips(self) -> list[Spec]:
+    def _tips(self) -> list[VegaSpec]:
         return [
             {"field": "row", "type": "ordinal", "title": self.y or "row"},
             {"field": "column", "type": "ordinal", "title": self.x or "column"},
@@ -120,7 +120,7 @@ class HeatMap:
         zero = f"abs(datum.value) < {0.5 * 10**-self.digits}"
         return f"{zero} ? '{'.' + '0' * self.digits if self.digits else '0'}' : {number}"
 
-    def _numbers(self) -> Spec:
+    def _numbers(self) -> VegaSpec:
         light = f"datum.value > {self.scale.low + 0.6 * (self.scale.high - self.scale.low)}"
         return {
             "text": {"field": "written", "type": "nominal"},
@@ -128,11 +128,11 @@ class HeatMap:
         }
 
 
-def _labelled(name: str, labels: Sequence[str], title: str | None, angle: int = 0) -> Spec:
+def _labelled(name: str, labels: Sequence[str], title: str | None, angle: int = 0) -> VegaSpec:
     """Places by number, so that two may have one label, with the labels along the axis."""
     texts = "[" + ", ".join(quoted(label) for label in labels) + "]"
     step = max(1, len(labels) // 20)  # a label for each of many does not fit
-    axis: Spec = {
+    axis: VegaSpec = {
         "labelExpr": f"datum.value % {step} ? '' : {texts}[datum.value]",
         "labelLimit": 220,
         "ticks": False,
@@ -186,10 +186,10 @@ class Categories:
         """Whether the panel brings a legend of its own."""
         return self.legend
 
-    def spec(self, place: int, switch: Switch, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> VegaSpec:
         """The Vega-Lite of the panel."""
         middles, seeds, printed = self._rows(switch.field)
-        layers: list[Spec] = [
+        layers: list[VegaSpec] = [
             self._layer(middles, {"type": "bar"}, switch, 0.3),
             self._layer(middles, {"type": "point", "filled": True, "size": 60}, switch, 1, shaped=True),
         ]
@@ -208,12 +208,12 @@ class Categories:
             layers[0]["params"] = [switch.picked()]
         return {"title": titled(self.title), "width": self.width, "height": self.height, "layer": layers}
 
-    def _rows(self, name: str) -> tuple[list[Spec], list[Spec], list[Spec]]:
+    def _rows(self, name: str) -> tuple[list[VegaSpec], list[VegaSpec], list[VegaSpec]]:
         middles, seeds, printed = [], [], []
         for group in self.groups:
             for place, values in enumerate(group.values):
                 at = {"place": place, "category": self.categories[place], name: group.name}
-                found = numbers(list(values))
+                found = as_values(list(values))
                 middle = float(median_over_seeds(found[:, None])[0]) if len(found) else np.nan
                 middles.append({**at, "what": "median", "y": short(middle)})
                 seeds += [
@@ -227,18 +227,18 @@ class Categories:
 
     def _layer(
         self,
-        rows: list[Spec],
-        mark: Spec,
+        rows: list[VegaSpec],
+        mark: VegaSpec,
         switch: Switch,
         strength: float,
         shaped: bool = False,
         coloured: bool = True,
-    ) -> Spec:
+    ) -> VegaSpec:
         names = [group.name for group in self.groups]
         looks = {"color": [group.look.colour for group in self.groups]}
         if shaped:
             looks["shape"] = [group.look.shape for group in self.groups]
-        encoding: Spec = {
+        encoding: VegaSpec = {
             "x": _labelled("place", self.categories, self.x),
             "xOffset": {
                 "field": switch.field,
@@ -279,7 +279,7 @@ class ImageRows:
     has_legend = False
     names = ()
 
-    def spec(self, place: int, switch: Switch, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> VegaSpec:
         """The Vega-Lite of the panel; every row is one PNG, inline."""
         strips = [(label, _strip(images, self.size)) for label, images in self.rows]
         count = max(np.shape(images)[0] for _, images in self.rows)
@@ -337,7 +337,7 @@ class TextTable:
     has_legend = False
     names = ()
 
-    def spec(self, place: int, switch: Switch, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> VegaSpec:
         """The Vega-Lite of the panel."""
         values = [
             {"row": i, "column": j, "text": text}

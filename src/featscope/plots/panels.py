@@ -13,7 +13,7 @@ from featscope.plots.axes import Axis
 from featscope.plots.palette import Look
 from featscope.plots.series import Band, Bracket, Curve, OverSeeds, Rule, Values
 
-Spec = dict[str, Any]
+VegaSpec = dict[str, Any]
 Series = OverSeeds | Band | Bracket | Curve
 
 WIDTH, HEIGHT = 260, 200
@@ -57,7 +57,7 @@ class Panel:
         """Whether the panel brings a legend of its own."""
         return self.legend and bool(self.series)
 
-    def spec(self, place: int, switch: Switch, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> VegaSpec:
         """The Vega-Lite of the panel."""
         writer = _Writer(self, switch, most)
         layers = [layer for one in self.series for layer in one.layers(writer.of(one))]
@@ -75,7 +75,7 @@ class Panel:
 
 
 #: a panel without series is an empty frame: Vega cannot lay out a view without layers
-NOTHING: Spec = {"data": {"values": [{}]}, "mark": {"type": "point", "opacity": 0}}
+NOTHING: VegaSpec = {"data": {"values": [{}]}, "mark": {"type": "point", "opacity": 0}}
 
 
 def titled(title: str) -> list[str]:
@@ -83,7 +83,7 @@ def titled(title: str) -> list[str]:
     return title.split("\n")
 
 
-def _keep_first_axes(layers: Sequence[Spec]) -> None:
+def _keep_first_axes(layers: Sequence[VegaSpec]) -> None:
     """Layers share their axes: what the first says of them need not be said again."""
     for channel in ("x", "y"):
         said = False
@@ -109,18 +109,18 @@ class Switch:
     shown: str
     field: str
 
-    def picked(self) -> Spec:
+    def picked(self) -> VegaSpec:
         """The parameter."""
         return {"name": self.shown, "select": {"type": "point", "fields": [self.field]}, "bind": "legend"}
 
-    def opacity(self, strength: float, seeds: bool = False) -> Spec:
+    def opacity(self, strength: float, seeds: bool = False) -> VegaSpec:
         """Nothing is left of a name that is switched off, nor of seeds if they are."""
-        shown: Spec = {"param": self.shown}
+        shown: VegaSpec = {"param": self.shown}
         test = {"and": [shown, EVERY_SEED_SWITCH]} if seeds else shown
         return {"condition": {"test": test, "value": strength}, "value": 0}
 
 
-def legend_for(names: Sequence[str], width: int) -> Spec:
+def legend_for(names: Sequence[str], width: int) -> VegaSpec:
     """A legend below its panel, in as many columns as fit."""
     columns = max(1, int(width // (7 * max(map(len, names)) + 40)))
     return {
@@ -134,7 +134,7 @@ def legend_for(names: Sequence[str], width: int) -> Spec:
     }
 
 
-def _zoom(place: int) -> Spec:
+def _zoom(place: int) -> VegaSpec:
     """Control and the wheel zoom, control and dragging move, so that neither keeps a page from scrolling."""
     select = {
         "type": "interval",
@@ -185,12 +185,12 @@ class _Writer:
         """Whether x is drawn on a logarithmic axis."""
         return self.panel.x.kind == "log"
 
-    def __call__(self, mark: Mapping[str, Any], rows: list[Spec], **options: Any) -> Spec:
+    def __call__(self, mark: Mapping[str, Any], rows: list[VegaSpec], **options: Any) -> VegaSpec:
         """A layer of one series; a line to be hovered over has points that are not seen, for it has one
         tooltip only."""
         assert self.one is not None
         fields = {"x": "x", "y": "y"} | ({"y2": "high"} if options.get("area") else {})
-        transform: list[Spec] = [{"calculate": quoted(self.one.name), "as": self.switch.field}]
+        transform: list[VegaSpec] = [{"calculate": quoted(self.one.name), "as": self.switch.field}]
         for channel, name in dict(fields).items():
             floor = self.axes[channel[0]].floor if self.axes[channel[0]].kind == "log" else None
             if floor is not None:
@@ -208,7 +208,7 @@ class _Writer:
             encoding["shape"] = self._named(self._shapes())
         dashed = {"strokeDash": list(self.one.look.dash)} if mark["type"] == "line" else {}
         common = {"data": {"values": rows}, "transform": transform}
-        seen: Spec = {"mark": {**mark, **dashed}, "encoding": encoding}
+        seen: VegaSpec = {"mark": {**mark, **dashed}, "encoding": encoding}
         if not options.get("hover"):
             return {**common, **seen}
         unseen = {key: encoding[key] for key in ("x", "y", "color", "tooltip")} | {
@@ -217,11 +217,13 @@ class _Writer:
         hovered = {"type": "point", "filled": True, "size": 60, "opacity": 0}
         return {**common, "layer": [seen, {"mark": hovered, "encoding": unseen}]}
 
-    def _places(self, fields: Mapping[str, str]) -> Spec:
-        places: Spec = {channel: self.axes[channel].encoding(channel, fields[channel]) for channel in "xy"}
+    def _places(self, fields: Mapping[str, str]) -> VegaSpec:
+        places: VegaSpec = {
+            channel: self.axes[channel].encoding(channel, fields[channel]) for channel in "xy"
+        }
         return places | ({"y2": {"field": fields["y2"]}} if "y2" in fields else {})
 
-    def _named(self, values: Sequence[str]) -> Spec:
+    def _named(self, values: Sequence[str]) -> VegaSpec:
         """A channel whose values go with the names of the series."""
         legend = legend_for(list(self.looks), self.panel.width) if self.panel.has_legend else None
         scale = {"domain": list(self.looks), "range": list(values)}
@@ -249,12 +251,12 @@ class _Writer:
             )
         return list(found.values())
 
-    def _opacity(self, options: Mapping[str, Any]) -> Spec:
+    def _opacity(self, options: Mapping[str, Any]) -> VegaSpec:
         strength = 0.16 if options.get("area") else 0.32 if options.get("seeds") else 1
         return self.switch.opacity(strength, seeds=bool(options.get("seeds")))
 
-    def _tooltip(self, options: Mapping[str, Any]) -> list[Spec]:
-        tips: list[Spec] = [{"field": self.switch.field, "type": "nominal", "title": "series"}]
+    def _tooltip(self, options: Mapping[str, Any]) -> list[VegaSpec]:
+        tips: list[VegaSpec] = [{"field": self.switch.field, "type": "nominal", "title": "series"}]
         if options.get("seeds"):  # a line has one tooltip from end to end
             return [*tips, {"field": "seed", "type": "nominal", "title": "seed"}]
         x, y = self.panel.x.title or "x", self.panel.y.title or "y"
@@ -264,10 +266,10 @@ class _Writer:
             for name, title in ({"x": x} | shown).items()
         ]
 
-    def rules(self) -> list[Spec]:
+    def rules(self) -> list[VegaSpec]:
         """The reference lines with their labels: those of vertical ones one below the other, on the side with
         room."""
-        layers: list[Spec] = []
+        layers: list[VegaSpec] = []
         for number, rule in enumerate(self.panel.rules):
             axis = self.axes[rule.axis]
             at = max(rule.at, axis.floor or rule.at) if axis.kind == "log" else rule.at
@@ -281,13 +283,13 @@ class _Writer:
             mark = {"type": "rule", "color": rule.look.colour, **dash, "clip": True}
             layers.append({"data": data, "mark": mark, "encoding": place | {"tooltip": tips}})
             late = axis.share(at, self.values[rule.axis]) > 0.6
-            beside: Spec = {
+            beside: VegaSpec = {
                 "align": "right" if late else "left",
                 "baseline": "top",
                 "dx": -4 if late else 4,
                 "y": 4 + LINE * number,
             }
-            above: Spec = {
+            above: VegaSpec = {
                 "align": "right",
                 "baseline": "top" if late else "bottom",
                 "dy": 3 if late else -2,

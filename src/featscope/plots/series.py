@@ -42,7 +42,7 @@ class Layer(Protocol):
         ...
 
 
-def numbers(values: Any) -> Values:
+def as_values(values: Any) -> Values:
     """Floats, with NaN for what is missing or not finite."""
     found = np.asarray(values, dtype=np.float64)
     return np.where(np.isfinite(found), found, np.nan)
@@ -105,7 +105,7 @@ def by_seed(rows: pl.DataFrame, value: str | pl.Expr, x: str, seed: str = "seed"
     if kept.is_empty():
         return np.empty(0), np.empty((0, 0))
     wide = kept.pivot(on="seed", index="x", values="y", aggregate_function="first").sort("x")
-    return wide["x"].to_numpy().astype(float), numbers(wide.drop("x").to_numpy().T)
+    return wide["x"].to_numpy().astype(float), as_values(wide.drop("x").to_numpy().T)
 
 
 def median_over_seeds(runs: Values) -> Values:
@@ -133,7 +133,7 @@ class OverSeeds:
     runs: ArrayLike
 
     def _runs(self) -> Values:
-        return np.atleast_2d(numbers(self.runs))
+        return np.atleast_2d(as_values(self.runs))
 
     @property
     def lines(self) -> int:
@@ -148,11 +148,11 @@ class OverSeeds:
 
     def extent(self, axis: str) -> Values:
         """All values along an axis."""
-        return numbers(self.x) if axis == "x" else self._runs().ravel()
+        return as_values(self.x) if axis == "x" else self._runs().ravel()
 
     def layers(self, layer: Layer) -> Iterator[dict[str, Any]]:
         """Seeds behind, median in front."""
-        x, runs = numbers(self.x), self._runs()
+        x, runs = as_values(self.x), self._runs()
         if len(runs) > EVERY_SEED:
             yield from Band(
                 self.name, self.look, x, np.nanmin(runs, 0), median_over_seeds(runs), np.nanmax(runs, 0)
@@ -186,7 +186,7 @@ class Band:
 
     def extent(self, axis: str) -> Values:
         """All values along an axis."""
-        return numbers(self.x) if axis == "x" else numbers([*numbers(self.low), *numbers(self.high)])
+        return as_values(self.x) if axis == "x" else as_values([*as_values(self.low), *as_values(self.high)])
 
     def layers(self, layer: Layer) -> Iterator[dict[str, Any]]:
         """The range behind, the line in front."""
@@ -209,11 +209,11 @@ class Bracket:
 
     def extent(self, axis: str) -> Values:
         """All values along an axis."""
-        return numbers(self.x) if axis == "x" else numbers([*numbers(self.low), *numbers(self.high)])
+        return as_values(self.x) if axis == "x" else as_values([*as_values(self.low), *as_values(self.high)])
 
     def layers(self, layer: Layer) -> Iterator[dict[str, Any]]:
         """One area."""
-        x, low, high = numbers(self.x), numbers(self.low), numbers(self.high)
+        x, low, high = as_values(self.x), as_values(self.low), as_values(self.high)
         kept = thinned(x, [low, high], layer.most, layer.log)
         rows = _rows(x[kept], {"y": low[kept], "high": high[kept]})
         yield layer({"type": "area", "clip": True}, rows, area=True)
@@ -236,7 +236,7 @@ class Curve:
 
     def extent(self, axis: str) -> Values:
         """All values along an axis."""
-        return numbers(self.x if axis == "x" else self.y)
+        return as_values(self.x if axis == "x" else self.y)
 
     @property
     def has_points(self) -> bool:
@@ -245,7 +245,7 @@ class Curve:
 
     def layers(self, layer: Layer) -> Iterator[dict[str, Any]]:
         """The line and its points."""
-        x, y = numbers(self.x), numbers(self.y)
+        x, y = as_values(self.x), as_values(self.y)
         kept = thinned(x, [y], layer.most, layer.log) if self.solid else np.arange(len(x))
         rows = _rows(x[kept], {"y": y[kept]})
         if self.solid:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from featscope.plots.grids import HeatMap
-from featscope.plots.panels import EVERY_SEED_SWITCH, Spec, Switch
+from featscope.plots.panels import EVERY_SEED_SWITCH, Switch, VegaSpec
 
 #: rows that the lines of one picture may have together, and points that each has at least
 MOST_ROWS = 3600
@@ -27,7 +27,7 @@ class Shown(Protocol):
         """The names that a legend lists."""
         ...
 
-    def spec(self, place: int, switch: Switch, most: int) -> Spec:
+    def spec(self, place: int, switch: Switch, most: int) -> VegaSpec:
         """The Vega-Lite of the panel at a place; the legend of another panel may switch it."""
         ...
 
@@ -37,7 +37,7 @@ class Shown(Protocol):
         ...
 
 
-def side_by_side(panels: Sequence[Shown], columns: int | None = None) -> Spec:
+def side_by_side(panels: Sequence[Shown], columns: int | None = None) -> VegaSpec:
     """The spec of a picture: panels in reading order, ``columns`` in a row (all, if not given).
 
     Each has axes of its own; heat maps have one colour scale together, shown beside the last. A page may

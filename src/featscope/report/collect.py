@@ -13,7 +13,7 @@ from featscope.experiments.run import Run, find_runs
 from featscope.report.entries import Ledger, read_ledger
 from featscope.report.page import Content, draw
 from featscope.report.sections import Links, Section, Trouble, in_order, listed, section
-from featscope.report.settings import distinguished, told
+from featscope.report.settings import distinguished, settings_told
 
 #: bytes of pictures that a page may hold; runs that do not fit are listed without figures
 PICTURES = 5_500_000
@@ -53,7 +53,7 @@ def _remark(run: Run) -> str:
     if run.experiment not in experiments():
         return "No room of this installation knows this experiment: its figures are shown as they are."
     if run.outdated:
-        again = told(run).command
+        again = settings_told(run).command
         return f"A run of an older form, which this version does not read; make it again: {again}"
     return ""
 
@@ -94,7 +94,7 @@ def _within_budget(runs: Sequence[Run], ledger: Ledger) -> tuple[list[Section], 
     """Runs in full as long as there is room: those that the ledger reads before others, and of these each
     experiment's usual settings before variants; what does not fit is listed."""
     links, ordered = Links(ledger.entries), in_order(runs)
-    wanted = sorted(ordered, key=lambda run: (not links.of_run(run), bool(told(run).changes)))
+    wanted = sorted(ordered, key=lambda run: (not links.of_run(run), bool(settings_told(run).changes)))
     made: dict[Path, Section] = {}
     troubles: list[Trouble] = []
     room = PICTURES

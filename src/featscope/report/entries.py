@@ -15,7 +15,7 @@ from featscope.claims.ledger import Line
 from featscope.core.errors import BadInput
 
 #: kinds of statements, in the order in which they are counted
-KINDS = tuple(kind.value for kind in Kind)
+KIND_NAMES = tuple(kind.value for kind in Kind)
 
 
 @dataclass(frozen=True)

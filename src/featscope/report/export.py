@@ -9,7 +9,7 @@ from featscope.core.errors import BadInput, FeatscopeError, require, unknown
 from featscope.experiments.registry import experiments
 from featscope.experiments.run import Run, find_runs
 from featscope.report.figures import drawings
-from featscope.report.settings import told
+from featscope.report.settings import settings_told
 
 FORMATS = ("pdf", "svg", "png", "json")
 
@@ -18,7 +18,7 @@ def _names(runs: Sequence[Run]) -> dict[Path, str]:
     """What the files of each run begin with: the experiment, and digits of the folder where there are
     variants."""
     usual: dict[str, Path] = {}
-    for run in sorted(runs, key=lambda run: (len(told(run).changes), run.path.name)):
+    for run in sorted(runs, key=lambda run: (len(settings_told(run).changes), run.path.name)):
         usual.setdefault(run.experiment, run.path)
     return {
         run.path: run.experiment
@@ -37,7 +37,7 @@ def _readable(folders: Sequence[Path], tell: Callable[[str], None]) -> list[Run]
         elif run.experiment not in experiments():
             tell(f"{run.path}: no room of this installation knows {run.experiment}")
         elif run.outdated:
-            tell(f"{run.path}: a run of an older form; make it again: {told(run).command}")
+            tell(f"{run.path}: a run of an older form; make it again: {settings_told(run).command}")
         else:
             kept.append(run)
     if not kept:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from featscope.claims.claim import Verdict
-from featscope.report.entries import KINDS, Entry
-from featscope.report.values import number
+from featscope.report.entries import KIND_NAMES, Entry
+from featscope.report.values import printed_number
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,9 @@ def by_paper(entries: Sequence[Entry]) -> tuple[Tally, ...]:
 def kinds(entries: Sequence[Entry]) -> tuple[str, ...]:
     """The kinds of statements that occur, in their usual order."""
     found = dict.fromkeys(entry.kind for entry in entries)
-    return tuple(sorted(found, key=lambda kind: KINDS.index(kind) if kind in KINDS else len(KINDS)))
+    return tuple(
+        sorted(found, key=lambda kind: KIND_NAMES.index(kind) if kind in KIND_NAMES else len(KIND_NAMES))
+    )
 
 
 def by_kind(entries: Sequence[Entry]) -> tuple[Tally, ...]:
@@ -211,9 +213,9 @@ def against(entry: Entry) -> str:
     """The number that decided, beside its bound: "0.97 (0.91 to 1), at least 0.95"."""
     if entry.value is None:
         return ""
-    value = number(entry.value)
+    value = printed_number(entry.value)
     if entry.low is not None and entry.high is not None and entry.low != entry.high:
-        value += f" ({number(entry.low)} to {number(entry.high)})"
+        value += f" ({printed_number(entry.low)} to {printed_number(entry.high)})"
     if entry.bound is None:
         return value
-    return f"{value}, {entry.direction or 'against'} {number(entry.bound)}"
+    return f"{value}, {entry.direction or 'against'} {printed_number(entry.bound)}"

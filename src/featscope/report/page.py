@@ -60,7 +60,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "number": values.number,
+        "number": values.printed_number,
         "cell": values.cell,
         "table": values.table,
         "statements": overview.statements,

@@ -20,7 +20,7 @@ from featscope.experiments.run import Run
 from featscope.report.drawing import SCALE, Drawn, drawn
 from featscope.report.entries import Entry, slug
 from featscope.report.overview import Statement, statements
-from featscope.report.settings import Told, meanings, settings_of, told
+from featscope.report.settings import Told, meanings, settings_of, settings_told
 
 
 @dataclass(frozen=True)
@@ -181,18 +181,18 @@ def section(run: Run, links: Links, remark: str = "") -> Section:
     """A run with all that belongs to it."""
     entries = links.of_run(run)
     compared = () if remark or run.experiment not in experiments() else _compared(run)
-    return Section(run, told(run), entries, _figures(run, entries), compared, remark)
+    return Section(run, settings_told(run), entries, _figures(run, entries), compared, remark)
 
 
 def listed(run: Run, links: Links) -> Section:
     """A run that only has a line in the list of runs."""
-    return Section(run, told(run), links.of_run(run), detailed=False)
+    return Section(run, settings_told(run), links.of_run(run), detailed=False)
 
 
 def in_order(runs: Sequence[Run]) -> list[Run]:
     """Runs in the order of the papers and experiments; of one experiment, the usual settings first."""
     place = {name: i for i, name in enumerate(experiments())}
-    changes = {run.path: len(told(run).changes) for run in runs}
+    changes = {run.path: len(settings_told(run).changes) for run in runs}
     return sorted(runs, key=lambda r: (place.get(r.experiment, len(place)), changes[r.path], r.path.name))
 
 

@@ -17,7 +17,7 @@ from featscope.core.frozen import json_form
 from featscope.experiments.registry import experiments
 from featscope.experiments.run import Run
 from featscope.experiments.spec import PROFILES, resolve
-from featscope.report.values import number
+from featscope.report.values import printed_number
 
 #: profiles in the order in which a run is compared with them; `cpu` is the usual one
 LIKELY = ("cpu", *(name for name in PROFILES if name != "cpu"))
@@ -87,7 +87,7 @@ class Told:
 
 def _short(value: Any) -> str:
     if isinstance(value, float):
-        return number(value)
+        return printed_number(value)
     written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return written if len(written) <= 32 else written[:31] + "…"
 
@@ -97,7 +97,7 @@ def _usual(experiment: str, profile: str) -> dict[str, Any]:
     return flat(json_form(resolve(experiments()[experiment], profile)))
 
 
-def told(run: Run) -> Told:
+def settings_told(run: Run) -> Told:
     """The profile that a run is nearest to, and what it changes of it."""
     if run.experiment not in experiments():
         return Told(run.experiment, "cpu", {})

@@ -14,7 +14,7 @@ MOST_ROWS = 60
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def number(value: float | None, digits: int = 4) -> str:
+def printed_number(value: float | None, digits: int = 4) -> str:
     """A number with so many digits that count: 0.1429, 1.2×10⁻⁵, 33595."""
     if value is None or not math.isfinite(value):
         return "–"
@@ -30,7 +30,7 @@ def text(value: Any) -> str:
         return "yes" if value else "no"
     if value is None:
         return "–"
-    return number(value) if isinstance(value, int | float) else str(value)
+    return printed_number(value) if isinstance(value, int | float) else str(value)
 
 
 def words(key: str) -> str:

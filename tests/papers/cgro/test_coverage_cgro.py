@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+from featscope.claims import book
 from featscope.claims.registry import claims
 
 ROOT = next(path for path in Path(__file__).parents if (path / "pyproject.toml").exists())
@@ -54,7 +55,7 @@ def test_failing_lines_name_readings_that_exist() -> None:
 
 
 def test_every_failing_line_of_the_shipped_ledger_is_explained() -> None:
-    ledger = json.loads((ROOT / "ledger" / "ledger.json").read_text(encoding="utf-8"))
+    ledger = json.loads((book.SHIPPED / book.NAME).read_text(encoding="utf-8"))
     bad = {
         (line["id"], line["reading"])
         for line in ledger["lines"]

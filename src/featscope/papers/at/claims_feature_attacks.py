@@ -19,14 +19,8 @@ from featscope.core.rules import CONSTANT, LEARNED, MUCH, SMALL
 from featscope.core.stats import mean_interval
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.at.image_feature_attacks import (
-    ATTACKS,
-    RATE,
-    SEARCHED,
-    ImageFeatureAttacks,
-    Learned,
-    Rates,
-)
+from featscope.papers.at.feature_attack_columns import RATE, Learned, Rates
+from featscope.papers.at.image_feature_attacks import ATTACKS, SEARCHED, ImageFeatureAttacks
 from featscope.papers.at.image_features import METHODS
 from featscope.papers.at.printed import TABLE_2
 

@@ -15,7 +15,9 @@ from featscope.claims.judging import at_least, at_most, exactly, explained, expo
 from featscope.core.rules import BEND, CONSTANT, POLYLOG, SAME, SMALL, USUAL
 from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
-from featscope.papers.at.patch_scaling import (
+from featscope.papers.at.patch_scaling import PatchScaling
+from featscope.papers.at.runs import ATTACKED_GROWTH, GROWTH, SCALING
+from featscope.papers.at.scaling_columns import (
     CURVES,
     EVENTS,
     INITIAL,
@@ -24,11 +26,9 @@ from featscope.papers.at.patch_scaling import (
     Curves,
     Events,
     Initial,
-    PatchScaling,
     Power,
     StandardEvent,
 )
-from featscope.papers.at.runs import ATTACKED_GROWTH, GROWTH, SCALING
 
 FLOW = ("noiseless population data", "η = 1/poly(d), entered as the small-step limit", "σ0 = 1/√d, η̃ = d^c0")
 CLIP_TEXTS = {

@@ -9,7 +9,8 @@ import polars as pl
 from featscope.core.stored import Label
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.at.image_feature_attacks import RATE, ImageFeatureAttacks, Rates
+from featscope.papers.at.feature_attack_columns import RATE, Rates
+from featscope.papers.at.image_feature_attacks import ImageFeatureAttacks
 from featscope.papers.at.image_features import METHODS
 from featscope.papers.at.printed import TABLE_2, TABLE_2_PAIRS
 from featscope.plots.axes import Axis

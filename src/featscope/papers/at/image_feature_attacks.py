@@ -19,7 +19,6 @@ from torch import Tensor
 
 from featscope.attacks.feature import FeaturePGD, target_rate
 from featscope.attacks.threat import Threat
-from featscope.core.columns import Columns, column
 from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.linearise import Model
@@ -44,6 +43,7 @@ from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.datasets import load
 from featscope.nets.classifier import REPRESENTATION, ImageClassifier, Representation
 from featscope.nets.fold import fold
+from featscope.papers.at.feature_attack_columns import RATE, Learned, Rates
 from featscope.papers.at.image_features import METHODS
 from featscope.papers.at.overview import FEATURE_ATTACKS_HIGHLIGHTS
 from featscope.papers.at.printed import TABLE_2, TABLE_2_PAIRS
@@ -52,41 +52,6 @@ DatasetName = Literal["mnist", "cifar10"]
 #: the attack, and the training of the network whose features it uses
 ATTACKS = {"NRF": "standard", "RF": "adversarial"}
 SEARCHED = (*ATTACKS, "noise")
-
-
-class Rates(Columns):
-    """One row for each data set, seed, class pair and attack: shares of images classified as the target."""
-
-    dataset = column("the data set")
-    seed = column("the references' seed")
-    source = column("class of the images")
-    target = column("class that the attack aims at")
-    attack = column("NRF, RF, or noise: ±ε for each pixel")
-    attacked_seed = column("the attacked networks' seed")
-    images = column("images attacked")
-    own_head = column("rate on the reference's own head")
-    distance = column("‖G(X + Δ) − G(X′)‖ ÷ ‖G(X) − G(X′)‖ under the reference, median over images")
-    standard = column("rate on the standard network")
-    adversarial = column("rate on the adversarially trained network")
-    standard_before = column("rate on the standard network at Δ = 0")
-    adversarial_before = column("rate on the adversarially trained network at Δ = 0")
-
-
-#: training → the rate on its network, and that at Δ = 0
-RATE = {
-    "standard": (Rates.standard, Rates.standard_before),
-    "adversarial": (Rates.adversarial, Rates.adversarial_before),
-}
-
-
-class Learned(Columns):
-    """One row for each data set, training and seed: what the networks have learned."""
-
-    dataset = column("the data set")
-    method = column("standard or adversarial")
-    seed = column("the network's seed")
-    clean_test = column("accuracy on test images after the last epoch")
-    robust_test = column("accuracy under attack, if any images were attacked")
 
 
 class FeatureTask(Value):

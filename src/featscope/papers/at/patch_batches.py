@@ -24,7 +24,7 @@ from featscope.core.store import Folder, Json, Rows, table
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Weights, training_epoch
-from featscope.dynamics.trajectory import by_seed, trajectory
+from featscope.dynamics.trajectory import seed_labels, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
@@ -132,7 +132,7 @@ def run_size(spec: PatchBatches, folder: Folder, size: int) -> Rows:
         batch_size=None if whole else size,
         seeds=spec.seeds,
     )
-    part, runs = folder.part(CORRELATIONS, batch_size=size), by_seed(spec.seeds)
+    part, runs = folder.part(CORRELATIONS, batch_size=size), seed_labels(spec.seeds)
     record = trajectory(step, Weights(w0), plan.epochs, look, spec.every, runs=runs, keep=part, stop=learned)
     return switch_rows(record.healthy(f"batch_size={size}").rows)
 

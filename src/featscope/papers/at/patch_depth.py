@@ -23,7 +23,7 @@ from featscope.core.rows import last_rows
 from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, table
 from featscope.core.streams import stream
-from featscope.dynamics.trajectory import Recording, Step, by_seed, trajectory
+from featscope.dynamics.trajectory import Recording, Step, seed_labels, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
@@ -194,7 +194,7 @@ def train(spec: PatchDepth, folder: Folder, data: Data, kind: DeepKind, arm: Arm
         spec.steps,
         observe(spec, net, data),
         spec.every,
-        runs=by_seed(spec.seeds),
+        runs=seed_labels(spec.seeds),
         keep=folder.part(DEPTH_DYNAMICS, net=kind, arm=arm),
     )
 

@@ -28,7 +28,7 @@ from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Perturb, Weights, training_epoch
-from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.dynamics.trajectory import Recording, seed_labels, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
@@ -320,7 +320,7 @@ def train(spec: PatchFig3, folder: Folder, data: Data, arm: Arm) -> Recording[We
     )
     look, part = observe(spec, data, attack, plan.epochs), folder.part(DYNAMICS, arm=arm)
     start = Weights(data.w0.clone())
-    record = trajectory(step, start, plan.epochs, look, spec.every, runs=by_seed(spec.seeds), keep=part)
+    record = trajectory(step, start, plan.epochs, look, spec.every, runs=seed_labels(spec.seeds), keep=part)
     if not record.rows:
         record.healthy(arm, "lower net.sigma_0")
     return record

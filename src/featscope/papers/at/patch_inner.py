@@ -31,7 +31,7 @@ from featscope.core.store import Folder, Json, Rows, table
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import by_class, descend
-from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.dynamics.trajectory import Recording, seed_labels, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
@@ -277,7 +277,7 @@ def train(spec: PatchInner, folder: Folder, data: Data, arm: str) -> Recording[W
 
     start = Watched(data.w0.clone(), data.w0.new_zeros(len(spec.seeds)))
     part, look = folder.part(INNER_DYNAMICS, arm=arm), observe(spec, data, arm)
-    return trajectory(step, start, spec.steps, look, spec.every, runs=by_seed(spec.seeds), keep=part)
+    return trajectory(step, start, spec.steps, look, spec.every, runs=seed_labels(spec.seeds), keep=part)
 
 
 def summarise(trained: Recording[Watched]) -> Json:

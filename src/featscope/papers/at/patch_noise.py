@@ -24,7 +24,7 @@ from featscope.core.store import Folder, Json, Part, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_observables as seen
 from featscope.dynamics.patch_descent import Weights, training_step
-from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.dynamics.trajectory import Recording, seed_labels, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
@@ -159,7 +159,7 @@ def train(
     def done(state: Weights, t: int) -> bool:
         return bool((seen.fit(spec.net.net(state.w), data.x, data.y).residual < spec.fitted).all())
 
-    step, runs = training_step(spec.net, data.x, data.y, spec.learning_rate), by_seed(spec.seeds)
+    step, runs = training_step(spec.net, data.x, data.y, spec.learning_rate), seed_labels(spec.seeds)
     record = trajectory(step, Weights(w0), spec.steps, look, spec.every, runs=runs, keep=part, stop=done)
     alive = [seed for seed in spec.seeds if str(seed) not in record.diverged]
     if not alive:

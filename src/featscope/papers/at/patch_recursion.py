@@ -23,7 +23,7 @@ from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.patch_descent import Weights, training_step
 from featscope.dynamics.patch_observables import cross_correlations, own_correlations
-from featscope.dynamics.trajectory import Recording, Step, by_seed, trajectory
+from featscope.dynamics.trajectory import Recording, Step, seed_labels, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
@@ -299,7 +299,7 @@ def run_arm(spec: PatchRecursion, folder: Folder, place: Place, arm: RecursionAr
     step = side_by_side(descent, co.descent(velocity, spec.learning_rate))
     both = Both(w0.clone(), w0, *co.from_weights(w0, u, v))
     part = folder.part(BOTH_ROUTES, arm=arm)
-    return trajectory(step, both, spec.steps, look, spec.every, runs=by_seed(spec.seeds), keep=part)
+    return trajectory(step, both, spec.steps, look, spec.every, runs=seed_labels(spec.seeds), keep=part)
 
 
 def run(spec: PatchRecursion, folder: Folder) -> Json:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ from scipy import integrate
 from scipy import stats as sps
 from torch import Tensor
 
-from featscope.core.columns import Columns, column
 from featscope.core.rules import CONSTANT
 from featscope.core.settings import Sizes, setting
 from featscope.core.store import Folder, Json, Rows
@@ -34,82 +32,22 @@ from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at import printed
 from featscope.papers.at.overview import SCALING_HIGHLIGHTS
-from featscope.papers.at.patch_columns import Trajectory
+from featscope.papers.at.scaling_columns import (
+    CLIPS,
+    CURVES,
+    EVENTS,
+    INITIAL,
+    NOT_YET,
+    POWER,
+    AttackedEvent,
+    Curves,
+    Events,
+    Initial,
+    Power,
+    ScalingArm,
+    StandardEvent,
+)
 from featscope.papers.at.sweeps import enough_dimensions
-
-CURVES, EVENTS, INITIAL, POWER = "curves", "events", "initial", "power"
-
-
-class Curves(Trajectory):
-    """One row for each arm, dimension, seed and recorded step."""
-
-    arm = column("standard, or the reading of the clip")
-    d = column("the dimension of a patch")
-    time = column("η times steps, in the small-step limit")
-    F = column("F_y of each class, at the clean or at the perturbed points")
-    C_max = column("largest ⟨w_ir, u_j⟩ over i ≠ j and r")
-    D_max = column("largest ⟨w_ir, v_j⟩ over i ≠ j and r")
-
-
-class Events(Columns):
-    """One row for each arm, dimension, seed, class and event."""
-
-    arm = column("standard, or the reading of the clip")
-    d = column("the dimension of a patch")
-    seed = column("the seed of the initial weights")
-    label = column("the class", "class")
-    event = column("the number of a StandardEvent or an AttackedEvent")
-    happened = column("whether it happened before the run ended")
-    time = column("when; −1 if it did not")
-    A = column("max_r ⟨w_ir, u_i⟩ then; −1 if it did not happen")
-    B = column("max_r ⟨w_ir, v_i⟩ then; −1 if it did not happen")
-
-
-class Initial(Columns):
-    """One row for each width, dimension and seed: max_r⟨w_r(0), f⟩."""
-
-    m = column("neurons of a class")
-    d = column("the dimension of a patch")
-    seed = column("the seed of the draw")
-    largest = column("the largest of m draws of N(0, 1/d)")
-    exact = column("its exact mean")
-
-
-class Power(Columns):
-    """One row for each q, S and y0 of the tensor power method."""
-
-    q = column("the power q of the activation")
-    S = column("the ratio S of the two growth rates")
-    y0 = column("where the sequence that is behind starts")
-    x0 = column("where the other starts")
-    gap = column("the relative lead of x0")
-    growth = column("y ÷ y0 when x reaches 1")
-
-
-ScalingArm = Literal["standard", "features-only", "two-sided", "as-printed"]
-#: the adversarial readings of Lemma D.17's clip: (two-sided, features only)
-CLIPS: dict[str, tuple[bool, bool]] = {
-    "features-only": (True, True),
-    "two-sided": (True, False),
-    "as-printed": (False, False),
-}
-NOT_YET = -1.0
-
-
-class StandardEvent(IntEnum):
-    """What is waited for under standard training (Lemmas D.9 and D.10)."""
-
-    NON_ROBUST_ARRIVES = 0
-    OUTPUT_GROWS = 1
-
-
-class AttackedEvent(IntEnum):
-    """What is waited for under adversarial training (Lemmas D.23 to D.25)."""
-
-    ATTACK_CANCELS = 0
-    ROBUST_ARRIVES = 1
-    OUTPUT_GROWS = 2
-
 
 #: events are looked for every so many small steps: each moves a coefficient by at most 2 %, so values at
 #: events are good to a few per cent

@@ -28,7 +28,8 @@ from featscope.papers.cgro.appendix_lemmas import (
     SquareNetwork,
 )
 from featscope.papers.cgro.runs import STAGES, each_seed, logarithm, stated
-from featscope.papers.cgro.signal_stages import SignalStages, Stages, Training
+from featscope.papers.cgro.signal_stages import SignalStages
+from featscope.papers.cgro.stages_columns import Stages, Training
 
 LEMMAS = {"run": Need("appendix-lemmas")}
 

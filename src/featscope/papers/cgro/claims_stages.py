@@ -24,7 +24,8 @@ from featscope.experiments.run import Run
 from featscope.papers.cgro.runs import LEMMAS_RUN, SCALING, STAGES, STATED, each_seed, logarithm, stated
 from featscope.papers.cgro.signal_lemmas import LemmaCase
 from featscope.papers.cgro.signal_scaling import DimensionSweep, SampleSweep, StartSweep, close
-from featscope.papers.cgro.signal_stages import SignalStages, Training, Verification
+from featscope.papers.cgro.signal_stages import SignalStages
+from featscope.papers.cgro.stages_columns import Training, Verification
 
 
 def _until(frame: pl.DataFrame) -> pl.DataFrame:

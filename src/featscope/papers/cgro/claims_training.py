@@ -25,7 +25,8 @@ from featscope.experiments.run import Run
 from featscope.papers.cgro.runs import SCALING, STAGES, STATED, each_seed, last_value, logarithm, stated
 from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, RobustBracket
 from featscope.papers.cgro.signal_scaling import DimensionSweep, SampleSweep, SignalScaling
-from featscope.papers.cgro.signal_stages import SignalStages, Training
+from featscope.papers.cgro.signal_stages import SignalStages
+from featscope.papers.cgro.stages_columns import Training
 
 
 def _errors(run: Run, key: str, points: int) -> Interval:

@@ -11,7 +11,8 @@ from featscope.core.columns import Column
 from featscope.core.rows import last_rows
 from featscope.experiments.run import Run
 from featscope.papers.cgro.signal_robustness import BALL, NOISE_BALL, Conflict, RobustBracket
-from featscope.papers.cgro.signal_stages import SignalStages, Stages, Training
+from featscope.papers.cgro.signal_stages import SignalStages
+from featscope.papers.cgro.stages_columns import Stages, Training
 from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.grids import Categories, Group
 from featscope.plots.palette import (

@@ -12,7 +12,8 @@ from featscope.claims.claim import Claim, Finding, Kind, Need, Reading
 from featscope.claims.judging import scoped, soft
 from featscope.core.rules import CONSTANT
 from featscope.experiments.run import Run
-from featscope.papers.cgro.signal_stages import SignalStages, Training
+from featscope.papers.cgro.signal_stages import SignalStages
+from featscope.papers.cgro.stages_columns import Training
 
 STAGES = {"run": Need("signal-stages")}
 SCALING = {"run": Need("signal-scaling")}

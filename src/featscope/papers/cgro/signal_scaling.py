@@ -17,21 +17,15 @@ from featscope.core.signs import share
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.signal_descent import Components, CubicWeights, descent_step, steepest_ball
-from featscope.dynamics.trajectory import Recording, by_seed, trajectory
+from featscope.dynamics.trajectory import Recording, seed_labels, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.signal import Instance, SignalBatch, SignalLaw, stack
 from featscope.nets.cubic_cnn import output, signal_output
 from featscope.papers.cgro.signal_robustness import Case
-from featscope.papers.cgro.signal_stages import (
-    ACCURACIES,
-    Outcome,
-    SignalStages,
-    Training,
-    predictions,
-    train,
-)
+from featscope.papers.cgro.signal_stages import ACCURACIES, SignalStages, predictions, train
+from featscope.papers.cgro.stages_columns import Outcome, Training
 
 Row = dict[str, Any]
 #: α³U beyond which training has run away (a healthy run at radius δ/2 stays below 10⁶).
@@ -260,7 +254,7 @@ def _train_attacked(
         signal = law.strength**3 * signal_output(state.w)
         return {Training.signal: signal, Training.V_median: memory.median(-1).values}
 
-    keep, runs = folder.part("train", sweep="attacks", attack=name, share=part), by_seed(one.seeds)
+    keep, runs = folder.part("train", sweep="attacks", attack=name, share=part), seed_labels(one.seeds)
     return trajectory(
         step, CubicWeights(instance.w), one.steps, observe, max(1, one.steps // 30), runs=runs, keep=keep
     )

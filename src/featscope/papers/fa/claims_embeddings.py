@@ -12,7 +12,7 @@ from featscope.core.rules import CONSTANT, HEAD_LEARNED, NEARLY_ORTHOGONAL
 from featscope.core.stats import mean_interval
 from featscope.experiments.run import Run
 from featscope.images.catalogue import CLIP, ENCODERS
-from featscope.papers.fa.embedding_columns import Figure10, HeatMap
+from featscope.papers.fa.embedding_columns import CosineMap, Figure10
 from featscope.papers.fa.image_embeddings import ImageEmbeddings, over_rows
 from featscope.papers.fa.runs import stated
 
@@ -22,10 +22,10 @@ _CHANCE = {"binary": 0.5, "fine": 0.1}
 #: which cosines a head should have, all of its half or its own class's: the least of them, the largest other
 #: one
 _WANTED = {
-    "binary": (HeatMap.same_min, HeatMap.same_other_max),
-    "fine": (HeatMap.own_min, HeatMap.own_other_max),
+    "binary": (CosineMap.same_min, CosineMap.same_other_max),
+    "fine": (CosineMap.own_min, CosineMap.own_other_max),
 }
-_SHOWN = (HeatMap.own, HeatMap.half, HeatMap.other, HeatMap.test_own, HeatMap.test_half)
+_SHOWN = (CosineMap.own, CosineMap.half, CosineMap.other, CosineMap.test_own, CosineMap.test_half)
 
 HeadRows = Sequence[Mapping[str, Any]]
 
@@ -45,7 +45,7 @@ def _foreign_size(run: Run) -> list[str]:
 
 def _unlearned(rows: HeadRows, net: str) -> list[str]:
     level = _CHANCE[net] + HEAD_LEARNED * (1 - _CHANCE[net])
-    least = smallest(row[HeatMap.test_own] for row in rows)
+    least = smallest(row[CosineMap.test_own] for row in rows)
     return [] if least >= level else [f"the head's test accuracy is {least:.2f}, below {level:.2f}"]
 
 
@@ -65,7 +65,9 @@ def _uniform(net: str, kind: str, stage: str, literal: bool = False) -> Judge:
         rows = _rows(run, "table", net=net, kind=kind, stage=stage)
         ratios = [quotient(row[wanted], row[unwanted]) for row in rows]
         shown = {str(key): over_rows(rows, key) for key in _SHOWN}
-        dead = {str(key): [row[key] for row in rows] for key in (HeatMap.dead_share, HeatMap.dead_weights)}
+        dead = {
+            str(key): [row[key] for row in rows] for key in (CosineMap.dead_share, CosineMap.dead_weights)
+        }
         finding = at_least(over_seeds(ratios), CONSTANT, ratios=ratios, **shown, **dead)
         return scoped([*_not_clip(run, literal), *_foreign_size(run), *_unlearned(rows, net)], finding)
 
@@ -78,7 +80,7 @@ def _larger(kind: str, stage: str) -> Judge:
     def judge(runs: Runs) -> Finding:
         run = runs["run"]
         rows = _rows(run, "table", net="binary", kind=kind, stage=stage)
-        gaps, images = ([row[key] for row in rows] for key in (HeatMap.same_gap, HeatMap.images_same_gap))
+        gaps, images = ([row[key] for row in rows] for key in (CosineMap.same_gap, CosineMap.images_same_gap))
         finding = above(over_seeds(gaps), 0.0, gaps=gaps, gaps_of_image_averages=images)
         return scoped([*_foreign_size(run), *_unlearned(rows, "binary")], finding)
 

@@ -14,20 +14,23 @@ from featscope.core.rules import SMALL
 from featscope.core.stats import mean_interval, wilson
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
-from featscope.papers.fa.fine_labels_columns import PAIRS, Check, Curve
+from featscope.papers.fa.fine_labels_columns import PAIRS, Check, FineLabelCurve
 from featscope.papers.fa.image_fine_labels import ImageFineLabels, area
 
 
 def curves_by_seed(run: Run, dataset: str) -> list[pl.DataFrame]:
     """The curves of each seed, by radius."""
     spec = ImageFineLabels.of(run)
-    return [run.part("curve", dataset=dataset, seed=seed).sort(Curve.radius) for seed in spec.seeds]
+    return [run.part("curve", dataset=dataset, seed=seed).sort(FineLabelCurve.radius) for seed in spec.seeds]
 
 
 def _fine_scope(run: Run, dataset: str) -> list[str]:
     """Networks whose 2-class decision has not been learned."""
     found, level = curves_by_seed(run, dataset), threshold(2)
-    clean = {key: smallest(float(c[key][0]) for c in found) for key in (Curve.binary, Curve.fine_readout)}
+    clean = {
+        key: smallest(float(c[key][0]) for c in found)
+        for key in (FineLabelCurve.binary, FineLabelCurve.fine_readout)
+    }
     return [
         f"clean accuracy ({key}) ≥ {level:.3g}: {value:.3f}"
         for key, value in clean.items()
@@ -42,7 +45,7 @@ def _area(dataset: str, pair: str) -> Judge:
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
         areas = [
-            area(c[Curve.radius].to_list(), (c[fine] - c[binary]).to_list())
+            area(c[FineLabelCurve.radius].to_list(), (c[fine] - c[binary]).to_list())
             for c in curves_by_seed(run, dataset)
         ]
         note = "attacked accuracies: upper bounds, nothing is certified"
@@ -58,7 +61,7 @@ def _everywhere(dataset: str, pair: str) -> Judge:
     def decide(runs: Runs) -> Finding:
         run = runs["run"]
         found = curves_by_seed(run, dataset)
-        radii = found[0][Curve.radius].to_list()
+        radii = found[0][FineLabelCurve.radius].to_list()
         gaps = {
             f"{r:g}": [float(c[fine][i] - c[binary][i]) for c in found] for i, r in enumerate(radii) if r > 0
         }

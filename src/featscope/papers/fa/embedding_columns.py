@@ -23,7 +23,7 @@ class HeadPath(Columns):
     other = column("mean cosine with the weights of the other half")
 
 
-class HeatMap(Columns):
+class CosineMap(Columns):
     """One row for each head, kind of embedding, stage and seed: cosines at the stage's end."""
 
     net = column("binary or fine")

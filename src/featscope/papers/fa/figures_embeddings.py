@@ -16,7 +16,7 @@ from featscope.papers.fa.embedding_radii import HeadRadii
 from featscope.papers.fa.figures_clusters import COSINES, heat_map
 from featscope.papers.fa.image_embeddings import ImageEmbeddings
 from featscope.plots.axes import ACCURACY, Axis
-from featscope.plots.grids import MOST_CELLS, HeatMap, HeatScale, blocks
+from featscope.plots.grids import MOST_CELLS, HeatMap, HeatScale, coarsened
 from featscope.plots.palette import NON_ROBUST, REFERENCE, ROBUST
 from featscope.plots.panels import Panel
 from featscope.plots.picture import Picture
@@ -118,7 +118,7 @@ def fig10(run: Run) -> Picture:
 def _correlations(matrix: Values, what: str, classes: Sequence[str]) -> HeatMap:
     """The matrix over equal numbers of images of each class, the classes named at their middle."""
     each = max(1, min(MOST_CELLS, len(matrix)) // len(classes))
-    table = blocks(matrix, each * len(classes))
+    table = coarsened(matrix, each * len(classes))
     labels = [""] * len(table)
     for place, name in enumerate(classes):
         labels[place * each + each // 2] = name

@@ -9,7 +9,7 @@ import numpy as np
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
 from featscope.papers.fa.figures_clusters import PERCENT, PUBLISHED, percent
-from featscope.papers.fa.fine_labels_columns import Curve
+from featscope.papers.fa.fine_labels_columns import FineLabelCurve
 from featscope.papers.fa.image_fine_labels import ImageFineLabels
 from featscope.papers.fa.printed import FIGURE_3
 from featscope.plots.axes import Axis
@@ -20,12 +20,12 @@ from featscope.plots.series import OverSeeds, by_seed, points
 from featscope.plots.sheet import side_by_side
 
 LINES = (
-    (Curve.binary, NON_ROBUST.dashed(0), "2-class labels"),
-    (Curve.binary_last, NON_ROBUST.dashed(2), "2-class, last iterate of PGD"),
-    (Curve.fine_worst, ROBUST.dashed(0), "10-class labels, worst of both attacks"),
-    (Curve.fine_readout, ROBUST.dashed(3), "10-class, PGD on the read-out"),
-    (Curve.fine_own_loss, ROBUST.dashed(1), "10-class, PGD on the own loss"),
-    (Curve.fine_last, ROBUST.dashed(6), "10-class, own loss, last iterate"),
+    (FineLabelCurve.binary, NON_ROBUST.dashed(0), "2-class labels"),
+    (FineLabelCurve.binary_last, NON_ROBUST.dashed(2), "2-class, last iterate of PGD"),
+    (FineLabelCurve.fine_worst, ROBUST.dashed(0), "10-class labels, worst of both attacks"),
+    (FineLabelCurve.fine_readout, ROBUST.dashed(3), "10-class, PGD on the read-out"),
+    (FineLabelCurve.fine_own_loss, ROBUST.dashed(1), "10-class, PGD on the own loss"),
+    (FineLabelCurve.fine_last, ROBUST.dashed(6), "10-class, own loss, last iterate"),
 )
 
 
@@ -58,7 +58,8 @@ def fine_labels(run: Run) -> Picture:
 def _curves(run: Run, name: str) -> Panel:
     rows = run.part("curve", dataset=name)
     drawn: list[Series] = [
-        OverSeeds(label, look, *percent(by_seed(rows, column, Curve.radius))) for column, look, label in LINES
+        OverSeeds(label, look, *percent(by_seed(rows, column, FineLabelCurve.radius)))
+        for column, look, label in LINES
     ]
     printed = FIGURE_3[name]
     for heights in (printed.binary, printed.fine):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from featscope.core.columns import Columns, column
 
 
-class Curve(Columns):
+class FineLabelCurve(Columns):
     """One row for each data set, seed and ℓ2 radius: shares of test images that withstand an attack."""
 
     dataset = column("the data set")
@@ -53,19 +53,19 @@ class Check(Columns):
 
 
 CURVES = (
-    Curve.binary,
-    Curve.fine_own_loss,
-    Curve.fine_readout,
-    Curve.fine_worst,
-    Curve.fine_largest,
-    Curve.binary_last,
-    Curve.fine_last,
+    FineLabelCurve.binary,
+    FineLabelCurve.fine_own_loss,
+    FineLabelCurve.fine_readout,
+    FineLabelCurve.fine_worst,
+    FineLabelCurve.fine_largest,
+    FineLabelCurve.binary_last,
+    FineLabelCurve.fine_last,
 )
 #: each reading of the comparison: the curve of the 10-class network and that of the 2-class network
 PAIRS = {
-    "own_loss": (Curve.fine_own_loss, Curve.binary),
-    "readout": (Curve.fine_readout, Curve.binary),
-    "worst": (Curve.fine_worst, Curve.binary),
-    "largest": (Curve.fine_largest, Curve.binary),
-    "last": (Curve.fine_last, Curve.binary_last),
+    "own_loss": (FineLabelCurve.fine_own_loss, FineLabelCurve.binary),
+    "readout": (FineLabelCurve.fine_readout, FineLabelCurve.binary),
+    "worst": (FineLabelCurve.fine_worst, FineLabelCurve.binary),
+    "largest": (FineLabelCurve.fine_largest, FineLabelCurve.binary),
+    "last": (FineLabelCurve.fine_last, FineLabelCurve.binary_last),
 }

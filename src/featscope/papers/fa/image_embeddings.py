@@ -41,7 +41,7 @@ from featscope.features.embed import embed
 from featscope.images.catalogue import DATASETS, dataset
 from featscope.images.datasets import Split, load
 from featscope.nets.encoders import Encoder, load_encoder
-from featscope.papers.fa.embedding_columns import Figure10, HeadPath, HeatMap
+from featscope.papers.fa.embedding_columns import CosineMap, Figure10, HeadPath
 from featscope.papers.fa.embedding_heads import (
     EMBEDDING_KINDS,
     EmbeddingKind,
@@ -205,7 +205,7 @@ def read_heat_map(task: Task, net: str, w: Tensor) -> tuple[dict[str, float], di
     row = blocks(tables["features"], task.signs) | dead(task, w) | learned(net, w, task)
     row |= {
         f"images_{key}": over_images[key]
-        for key in (HeatMap.own, HeatMap.half, HeatMap.other, HeatMap.same_gap)
+        for key in (CosineMap.own, CosineMap.half, CosineMap.other, CosineMap.same_gap)
     }
     return row, tables
 
@@ -242,17 +242,17 @@ def with_interval(values: Sequence[float]) -> Json:
 
 
 SHOWN = (
-    HeatMap.own,
-    HeatMap.half,
-    HeatMap.other,
-    HeatMap.contrast_half,
-    HeatMap.contrast_own,
-    HeatMap.same_gap,
-    HeatMap.test_half,
-    HeatMap.test_own,
-    HeatMap.train_half,
-    HeatMap.dead_share,
-    HeatMap.dead_weights,
+    CosineMap.own,
+    CosineMap.half,
+    CosineMap.other,
+    CosineMap.contrast_half,
+    CosineMap.contrast_own,
+    CosineMap.same_gap,
+    CosineMap.test_half,
+    CosineMap.test_own,
+    CosineMap.train_half,
+    CosineMap.dead_share,
+    CosineMap.dead_weights,
 )
 
 
@@ -339,7 +339,7 @@ EXPERIMENTS = (
         highlights=(Highlight("radii/*/*", "median ℓ2 radius, {} embeddings, {}"),),
         size=size,
         revision=2,
-        columns={"head": HeadPath, "table": HeatMap, "correlation": Figure10, "radii": HeadRadii},
+        columns={"head": HeadPath, "table": CosineMap, "correlation": Figure10, "radii": HeadRadii},
         needs_data=("cifar10", "efficientnet-lite0"),
     ),
 )

@@ -35,7 +35,7 @@ from featscope.experiments.image_training import activations, data_hashes, train
 from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.datasets import load
 from featscope.images.groupings import grouping
-from featscope.papers.fa.fine_labels_columns import CURVES, PAIRS, Check, Curve, Point
+from featscope.papers.fa.fine_labels_columns import CURVES, PAIRS, Check, FineLabelCurve, Point
 from featscope.papers.fa.fine_labels_duel import Duel
 from featscope.papers.fa.printed import FIGURE_3
 
@@ -227,7 +227,9 @@ def _curve(
 ) -> tuple[Rows, dict[str, Tensor]]:
     """Shares of images that withstand each attack, over the radii."""
     shares = [{key: float((v > r).double().mean()) for key, v in fallen.items()} for r in radii]
-    return [{Curve.radius: r, **share, **duel.last(r)} for r, share in zip(radii, shares, strict=True)], {}
+    return [
+        {FineLabelCurve.radius: r, **share, **duel.last(r)} for r, share in zip(radii, shares, strict=True)
+    ], {}
 
 
 def _checks(
@@ -263,7 +265,7 @@ def summarise(spec: ImageFineLabels, name: DatasetName, curves: Sequence[Rows], 
         return [area(task.radii, gap) for gap in gaps]
 
     between = {reading: areas(fine, binary) for reading, (fine, binary) in PAIRS.items()}
-    decisions = (Curve.binary, Curve.fine_readout, Curve.fine_largest)
+    decisions = (FineLabelCurve.binary, FineLabelCurve.fine_readout, FineLabelCurve.fine_largest)
     return {
         "radii": list(task.radii),
         "curves": {key: mean(key) for key in CURVES},
@@ -311,11 +313,11 @@ def gathered(spec: ImageFineLabels, name: DatasetName, folder: Folder) -> tuple[
     single = folder.needed[name]
     for part in COLUMNS:
         folder.add(part, single.part(part).drop("part").to_dicts(), dataset=name)
-    curves = [single.part("curve", seed=seed).sort(Curve.radius).to_dicts() for seed in spec.seeds]
+    curves = [single.part("curve", seed=seed).sort(FineLabelCurve.radius).to_dicts() for seed in spec.seeds]
     return curves, single.part("check", seed=spec.seeds[0]).to_dicts()
 
 
-COLUMNS = {"curve": Curve, "points": Point, "check": Check}
+COLUMNS = {"curve": FineLabelCurve, "points": Point, "check": Check}
 
 
 def size(spec: ImageFineLabels) -> Size:
