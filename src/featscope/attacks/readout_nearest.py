@@ -32,9 +32,7 @@ def nearest_flip(net: MultiClass, signs: Tensor, x: Tensor, y: Tensor, own: Tens
         delta = _shortened(objective, x, _planes(objective, x, meet[:, None] * apart))
         size = torch.linalg.vector_norm(delta, dim=-1)
         fools = (objective((x + delta)[None])[0][0] <= 0) & (signs[rival] != y) & (size < best.radius)
-        best = Found(
-            torch.where(fools, size, best.radius), torch.where(fools[:, None], delta, best.delta)
-        )
+        best = Found(torch.where(fools, size, best.radius), torch.where(fools[:, None], delta, best.delta))
     return best
 
 

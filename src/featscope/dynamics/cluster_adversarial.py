@@ -45,7 +45,11 @@ def perturbation(
         return -eps * y * normalize(data.direction, dim=-1)
     if attack == "one-step":
         return -eps * y * normalize(input_gradient(net, data.x)[1], dim=-1)
-    delta = 0.5 * eps * normalize(torch.randn(data.x.shape, generator=rng, dtype=torch.float64).to(data.x), dim=-1)
+    delta = (
+        0.5
+        * eps
+        * normalize(torch.randn(data.x.shape, generator=rng, dtype=torch.float64).to(data.x), dim=-1)
+    )
     for _ in range(steps):
         slope = normalize(input_gradient(net, data.x + delta)[1], dim=-1)
         delta = delta - eps * (2.5 / steps) * y * slope

@@ -61,9 +61,7 @@ def parse_groups(text: str) -> ClusterGroups:
     3
     """
     if re.fullmatch(r"\d+(\+\d+)* v \d+(\+\d+)*", text) is None:
-        raise BadInput(
-            "groups are written as sizes of each class", repr(text), "write for example 4 v 4+4"
-        )
+        raise BadInput("groups are written as sizes of each class", repr(text), "write for example 4 v 4+4")
     plus, minus = (tuple(map(int, side.split("+"))) for side in text.split(" v "))
     return ClusterGroups(plus=plus, minus=minus)
 

@@ -7,6 +7,8 @@ from featscope.papers.fa import (
     claims_embeddings,
     claims_figures,
     claims_fine_labels,
+    claims_granularity,
+    claims_past,
     claims_start,
     claims_theorems,
     claims_training,
@@ -27,6 +29,7 @@ from featscope.papers.fa import (
     figures_embeddings,
     figures_fine_labels,
     glossary,
+    glossary_past,
     image_embeddings,
     image_fine_labels,
 )
@@ -58,7 +61,10 @@ CLAIMS = (
     *claims_figures.CLAIMS,
     *claims_embeddings.CLAIMS,
     *claims_fine_labels.CLAIMS,
+    *claims_granularity.CLAIMS,
+    *claims_past.CLAIMS,
 )
 COMPARISONS = comparisons.COMPARISONS
 FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
-GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
+GLOSSARY = {**glossary.GLOSSARY, **glossary_past.GLOSSARY_PAST}
+RULES_HISTORY = glossary.RULES_HISTORY

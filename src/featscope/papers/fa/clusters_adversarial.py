@@ -67,7 +67,12 @@ class AdversarialSpec(Spec):
 
     def model_post_init(self, context: object) -> None:
         """Radius 0 is what the others are compared with."""
-        require(self.radii[0] == 0, "the first radius is standard training's", f"radii={self.radii}", "begin with 0")
+        require(
+            self.radii[0] == 0,
+            "the first radius is standard training's",
+            f"radii={self.radii}",
+            "begin with 0",
+        )
 
 
 class RobustCourse(Columns):

@@ -81,6 +81,8 @@ class GradientSize(Columns):
     gradient = column("median ‖∇f(x)‖ d/(λ√d)")
     gradient_moved = column("the same at x + ρ, ρ the paper's perturbation that flips the sign")
     gradient_min = column("least ‖∇f(x)‖ d/(λ√d)")
+    bend = column("median departure from linearity along the paper's direction, as in the part `points`")
+    bend_active = column("the same with the gradient at x + ρ")
     along_over_root_dk = column("median radius along the paper's direction ÷ √(d/k)")
 
 
@@ -166,7 +168,9 @@ def _gradient(spec: AttackSpec, k: int, seed: int) -> tuple[Rows, dict[str, Tens
     along = flip_along(net, batch.x, batch.y, direction)
     unit = math.sqrt(law.d) / scale
     f, slope = two_layer.input_gradient(net, batch.x)
-    there = two_layer.input_gradient(net, batch.x + along[:, None] * direction)[1]
+    rho = along[:, None] * direction
+    there = two_layer.input_gradient(net, batch.x + rho)[1]
+    bend, bend_active = bends(net, batch.x, rho)
     sizes, moved = (unit * torch.linalg.vector_norm(s, dim=-1) for s in (slope, there))
     c = GradientSize
     row = {
@@ -176,6 +180,8 @@ def _gradient(spec: AttackSpec, k: int, seed: int) -> tuple[Rows, dict[str, Tens
         c.gradient: float(sizes.median()),
         c.gradient_moved: float(moved.median()),
         c.gradient_min: float(sizes.min()),
+        c.bend: float(bend.median()),
+        c.bend_active: float(bend_active.median()),
         c.along_over_root_dk: float(along.median()) / math.sqrt(law.d / k),
     }
     return [row], {}

@@ -56,15 +56,11 @@ class GranularitySpec(Spec):
     profiles: ClassVar[dict[str, Overrides]] = {
         "quick": {
             "seeds": [0, 1],
-            "n": 240,
-            "fewer": 240,
-            "dimensions": [10_000],
-            "equal": ["6 v 6", "1+1+1+1+1+1 v 1+1+1+1+1+1"],
-            "unequal": ["4 v 6"],
-            "spoilt": ["3+3 v 3+3"],
-            "wrong": [0.2],
-            "test_points": 24,
-            "bins": 200,
+            "n": 120,
+            "fewer": 120,
+            "wrong": [0.1],
+            "test_points": 8,
+            "bins": 100,
         },
         "paper": {"n": 4800, "fewer": 2400, "test_points": 100, "steps": 400, "eta_d": 3.0, "bins": 900},
     }
@@ -73,9 +69,11 @@ class GranularitySpec(Spec):
     unequal: tuple[str, ...] = setting(UNEQUAL, "groupings in groups of several sizes")
     spoilt: tuple[str, ...] = setting((EQUAL[2], EQUAL[4]), "groupings whose labels are spoilt or guessed")
     wrong: Shares = setting((0.1, 0.3), "shares of wrong labels")
-    dimensions: Sizes = setting((10_000, 10**9), "dimensions; the first is that of the other arms", letter="d")
-    n: int = setting(1600, "training points of groupings in groups of one size", letter="n", ge=12)
-    fewer: int = setting(600, "training points of the other arms", ge=12)
+    dimensions: Sizes = setting(
+        (10_000, 10**9), "dimensions; the first is that of the other arms", letter="d"
+    )
+    n: int = setting(1600, "training points with true labels", letter="n", ge=12)
+    fewer: int = setting(600, "training points with wrong or guessed labels", ge=12)
     eta_d: float = setting(20.0, "learning rate times d", letter="ηd", gt=0)
     init_d: float = setting(0.03, "standard deviation of the first weights times d", letter="σ_w d", gt=0)
     steps: int = setting(60, "steps of gradient descent", letter="T", ge=1)
@@ -102,7 +100,9 @@ class GroupedNet(Columns):
     count = column("G, number of groups")
     k = column("clusters")
     n = column("training points")
-    agreement = column("share of a cluster's training points that carry the cluster's most frequent label, least")
+    agreement = column(
+        "share of a cluster's training points that carry the cluster's most frequent label, least"
+    )
     largest = column("clusters in the largest group, by the most frequent label of each")
     clean = column("test accuracy of the read-out")
     predicted = column("median prediction ÷ √d")
@@ -156,7 +156,7 @@ def arms(spec: GranularitySpec) -> list[Arm]:
     """All settings."""
     first, n, fewer = spec.dimensions[0], spec.n, spec.fewer
     found = [Arm(parse_groups(text), d, "groups", 0.0, n) for d in spec.dimensions for text in spec.equal]
-    found += [Arm(parse_groups(text), first, "groups", 0.0, fewer) for text in spec.unequal]
+    found += [Arm(parse_groups(text), first, "groups", 0.0, n) for text in spec.unequal]
     for text in spec.spoilt:
         found += [Arm(parse_groups(text), first, "noisy", share, fewer) for share in spec.wrong]
         found.append(Arm(parse_groups(text), first, "k-means", 0.0, fewer))
@@ -204,7 +204,10 @@ def _net(spec: GranularitySpec, arm: Arm, seed: int, folder: Folder) -> tuple[Ro
     sizes = torch.bincount(of_cluster, minlength=groups.count)
     predicted = predicted_radii(sizes, signs, own, arm.d).to(found)
     if groups.name in spec.unequal:
-        place = {GroupedPoint.own: sizes[own], GroupedPoint.rival: (arm.d / predicted**2).round() - sizes[own]}
+        place = {
+            GroupedPoint.own: sizes[own],
+            GroupedPoint.rival: (arm.d / predicted**2).round() - sizes[own],
+        }
         columns = {**place, "predicted": predicted, "found": found, "certified": certified}
         folder.add("points", _points(columns), **arm.place, seed=seed)
     table = cosines(drawn.features, state.w)

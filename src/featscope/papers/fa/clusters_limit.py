@@ -136,8 +136,6 @@ def size(spec: LimitSpec) -> Size:
     return Size(largest, len(spec.seeds) * spec.steps * work)
 
 
-
-
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Experiment(
         "clusters-limit",

@@ -40,7 +40,7 @@ class WidthSpec(Spec):
     """Numbers of clusters for which networks are built, and a small one for which they are also searched."""
 
     profiles: ClassVar[dict[str, Overrides]] = {
-        "quick": {"clusters": [6], "searched": [4], "cosines": [0.0], "restarts": 2, "ascent_steps": 60},
+        "quick": {"clusters": [10], "balances": [2], "cosines": [0.0], "restarts": 1, "ascent_steps": 40},
         "paper": {"clusters": [6, 8, 10, 12], "searched": [6, 8, 10], "restarts": 12, "ascent_steps": 1000},
     }
     seeds: tuple[int, ...] = setting((0,), "seed of the searches' starts")
@@ -58,9 +58,7 @@ class WidthSpec(Spec):
         """One seed, and widths that can be measured exactly."""
         require_one_seed(self, "raise restarts for more starts")
         most = max(k - max(round(k / b), 1) for k in (*self.clusters, *self.searched) for b in self.balances)
-        require(
-            most <= LIMIT, "exact radii need few neurons a class", f"{most} of {LIMIT}", "lower clusters"
-        )
+        require(most <= LIMIT, "exact radii need few neurons a class", f"{most} of {LIMIT}", "lower clusters")
 
 
 class WidthRow(Columns):
