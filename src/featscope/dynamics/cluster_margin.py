@@ -1,5 +1,5 @@
-"""Gradient flow of FA's 2-class network with one or both layers trained, and how far it is from a KKT point of
-the margin problem min ½‖θ‖² subject to q_i(θ) = y_i f(x_i) ≥ 1 (Lyu and Li 2020).
+"""Gradient flow of FA's 2-class network with one or both layers trained, and how far it is from a KKT point
+of the margin problem min ½‖θ‖² subject to q_i(θ) = y_i f(x_i) ≥ 1 (Lyu and Li 2020).
 
 A neuron is one row (w_r, b_r) or (w_r, b_r, a_r). In these rows f is homogeneous of degree L = 1 with the
 second layer fixed, and L = 2 with both layers trained. The multipliers are those of the loss, λ_i ∝ −ℓ'(q_i),

@@ -45,7 +45,8 @@ def boundary_points(net: Searched, x: Tensor, starts: Tensor) -> Tensor:
 def ascend_radii(
     net: Searched, x: Tensor, y: Tensor, steps: int, rate: float, rng: torch.Generator
 ) -> Searched:
-    """Adam on the least radii of points x (P, D) with labels y (P,); starts are the other points, and noise."""
+    """Adam on the least radii of points x (P, D) with labels y (P,); planes start half-way to the other
+    points and to noise."""
     runs, count = net.w.shape[0], x.shape[0]
     pairs = x[:, None, :].expand(count, count + 1, -1).reshape(1, -1, x.shape[1]).expand(runs, -1, -1)
     labels = y[:, None].expand(count, count + 1).reshape(-1)
@@ -58,7 +59,7 @@ def ascend_radii(
         starts = 0.5 * (pairs + goals.reshape(runs, -1, x.shape[1]))
         z = boundary_points(now, pairs, starts)
         f, _ = _outputs(now, pairs)
-        reached, slope = _outputs(now, z)
+        reached, _ = _outputs(now, z)
         far = torch.linalg.vector_norm(z - pairs, dim=-1)
         found = (reached.abs() < 1e-3 * f.abs().clamp(min=TINY)) & (labels * f > 0)
         at = torch.where((labels * f > 0)[..., None], z, pairs)

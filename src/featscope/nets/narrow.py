@@ -1,15 +1,16 @@
 """Two-layer networks of few neurons that are robust at the centres of FA's law, built by hand.
 
-Neurons stand for groups of clusters of one class, ReLU(⟨Σ_{j∈g} μ*_j, x⟩ − c) with ⟨μ*_j, μ_l⟩ = 1{j = l}: the
-dual basis, μ_j/d where features are orthogonal. Two-sided networks have such
-neurons for both classes; one-sided ones for one class only, against a constant (a neuron with weight 0), so
-that min(|J₊|, |J₋|) + 1 neurons suffice where one is kept for each cluster. For orthogonal features and
-groups of s clusters the radii are √(d/(2s)), at c = 1 − 1/√2, and √(d/s)/2, at c = ½.
+Neurons stand for groups of clusters of one class, ReLU(⟨Σ_{j∈g} μ*_j, x⟩ − c) with ⟨μ*_j, μ_l⟩ = 1{j = l},
+the dual basis: μ_j/d where features are orthogonal. Two-sided networks have such neurons for both classes;
+one-sided ones for one class only, against a constant (a neuron with weight 0), so that min(|J₊|, |J₋|) + 1
+neurons suffice where one is kept for each cluster. For orthogonal features and groups of s clusters the radii
+are √(d/(2s)), at c = 1 − 1/√2, and √(d/s)/2, at c = ½.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -40,7 +41,7 @@ def even_groups(members: Sequence[int], count: int) -> list[list[int]]:
     ends = [0]
     for place in range(count):
         ends.append(ends[-1] + short + (place < longer))
-    return [list(members[low:high]) for low, high in zip(ends, ends[1:], strict=False)]
+    return [list(members[low:high]) for low, high in pairwise(ends)]
 
 
 def _neurons(features: Tensor, members: Tensor, count: int) -> Tensor:

@@ -76,14 +76,14 @@ def _sizes(groups: str) -> Judge:
 def _equal(text: str, d: int) -> Reading:
     groups = parse_groups(text)
     told = f"{text}, d = {POWERS[d]}: √(dG/(2k)) within {PREDICTED:.0%}, bracketed as closely"
-    place = {"groups": text, "d": d, "labels": "groups"}
+    place: dict[str, Label] = {"groups": text, "d": d, "labels": "groups"}
     return one_run(f"G = {groups.count} (d = {POWERS[d]})", told, GRANULARITY, _net(**place))
 
 
 def _spoilt(text: str) -> tuple[Reading, ...]:
     count = parse_groups(text).count
-    wrong = {"groups": text, "labels": "noisy", "wrong": 0.1}
-    guessed = {"groups": text, "labels": "k-means"}
+    wrong: dict[str, Label] = {"groups": text, "labels": "noisy", "wrong": 0.1}
+    guessed: dict[str, Label] = {"groups": text, "labels": "k-means"}
     return (
         one_run(
             f"wrong labels (G = {count})",
@@ -106,8 +106,8 @@ CLAIMS: tuple[Claim, ...] = (
         paper="fa",
         named_kind=Kind.QUESTION,
         reference="between Theorems 4.5 and 4.7: labels in G groups of clusters",
-        statement="Training on labels in groups of clusters averages inside the groups: read as two classes, a "
-        "point's radius is √(d/(s_own + s_rival)), with the sizes of its group and of the largest rival.",
+        statement="Training on labels in groups of clusters averages inside the groups: read as two classes, "
+        "a point's radius is √(d/(s_own + s_rival)), with the sizes of its group and of the largest rival.",
         hypotheses=("groups lie inside one class",),
         readings=(
             *(_equal(text, d) for d in POWERS for text in EQUAL),

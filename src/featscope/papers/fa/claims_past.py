@@ -349,8 +349,8 @@ CLAIMS: tuple[Claim, ...] = (
     _question(
         "FA-limit",
         "Assumption 4.3: d ≥ k¹⁰, n ≥ k⁷",
-        "What Theorems 4.5 and 4.6 and Lemma 5.3 call o(1) vanishes along k in smaller samples and dimensions "
-        "than assumed.",
+        "What Theorems 4.5 and 4.6 and Lemma 5.3 call o(1) vanishes along k in smaller samples and "
+        "dimensions than assumed.",
         ("λ grows at the same rate at every k",),
         *(_limit(key, p, q) for p, q in ((3.0, 10.0), (3.0, 3.0), (2.0, 10.0)) for key in LIMITS),
     ),

@@ -1,8 +1,8 @@
 """`clusters-adversarial`: does adversarial training decouple the features that gradient descent averages?
 
 FA leaves open what other trainings do (§8). The 2-class network is trained at perturbed points by four
-attacks and several radii ε; its radii on fresh points are exact. A network without useful biases (they learn d
-times slower than the weights) can reach √(d/(1 + k/2)) by decoupling, against √(d/k) by averaging.
+attacks and several radii ε; its radii on fresh points are exact. A network without useful biases (they learn
+d times slower than the weights) can reach √(d/(1 + k/2)) by decoupling, against √(d/k) by averaging.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from featscope.dynamics.cluster_adversarial import (
     adversarial_step,
     alignment,
 )
-from featscope.dynamics.trajectory import trajectory
+from featscope.dynamics.trajectory import Labels, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
@@ -144,7 +144,7 @@ def run_adversarial(spec: AdversarialSpec, folder: Folder) -> Json:
     for attack in spec.attacks:
         rng = stream(spec.seeds[0], "attack", attack)
         step = adversarial_step(data, a, eta, attack, spec.attack_steps, max(spec.steps // 2, 1), rng)
-        labels = [{RobustCourse.seed: seed, RobustCourse.eps: r} for seed, r in runs]
+        labels: list[Labels] = [{"seed": seed, "eps": r} for seed, r in runs]
         part = folder.part("course", attack=attack)
         done = trajectory(step, start, spec.steps, observe, spec.every, runs=labels, keep=part)
         ends = folder.once("end", partial(_ends, spec, done.state, a, runs), attack=attack).rows

@@ -173,7 +173,7 @@ def _gradient(spec: AttackSpec, k: int, seed: int) -> tuple[Rows, dict[str, Tens
     bend, bend_active = bends(net, batch.x, rho)
     sizes, moved = (unit * torch.linalg.vector_norm(s, dim=-1) for s in (slope, there))
     c = GradientSize
-    row = {
+    row: dict[str, float] = {
         c.n: training.n,
         c.clean: right(f, batch.y),
         c.scale: scale,

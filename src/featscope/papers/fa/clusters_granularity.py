@@ -33,7 +33,7 @@ from featscope.laws.cluster_groups import (
     parse_groups,
     predicted_radii,
 )
-from featscope.laws.clusters import ClusterLaw, ClusterSetting
+from featscope.laws.clusters import ClusterBatch, ClusterLaw, ClusterSetting
 from featscope.nets import multiclass
 from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import span
@@ -100,9 +100,7 @@ class GroupedNet(Columns):
     count = column("G, number of groups")
     k = column("clusters")
     n = column("training points")
-    agreement = column(
-        "share of a cluster's training points that carry the cluster's most frequent label, least"
-    )
+    agreement = column("share of points with their cluster's most frequent label, least over clusters")
     largest = column("clusters in the largest group, by the most frequent label of each")
     clean = column("test accuracy of the read-out")
     predicted = column("median prediction ÷ √d")
@@ -184,8 +182,18 @@ def _labels(arm: Arm, x: Tensor, y: Tensor, cluster: Tensor, seed: int) -> Tenso
     return flip_labels(group, arm.groups.count, arm.wrong, rng) if arm.labels == "noisy" else group
 
 
-def _net(spec: GranularitySpec, arm: Arm, seed: int, folder: Folder) -> tuple[Rows, dict[str, Tensor]]:
-    """Train once and measure; a grouping of several sizes also keeps its points."""
+class Trained(NamedTuple):
+    """A network in the span of its weights, fresh points there, and what its labels came to mean."""
+
+    net: MultiClass
+    batch: ClusterBatch  # x in the span
+    own: Tensor  # the group of each point, by the most frequent label of its cluster
+    sizes: Tensor  # clusters of each group
+    share: Tensor  # of each cluster's points that carry its most frequent label
+    cosines: tuple[float, float]  # least with a feature of the own group, largest with another
+
+
+def _train(spec: GranularitySpec, arm: Arm, seed: int) -> Trained:
     law, groups = arm.law, arm.groups
     drawn = law.draw(arm.points, groups.count, seed, compact=True, dtype=spec.torch_dtype)
     label = _labels(arm, drawn.train.x, drawn.train.y, drawn.train.cluster, seed)
@@ -194,42 +202,54 @@ def _net(spec: GranularitySpec, arm: Arm, seed: int, folder: Folder) -> tuple[Ro
     for t in range(spec.steps):
         state = step(state, t)
     of_cluster, share = composition(label, drawn.train.cluster, groups.count, law.k)
-    width = drawn.features.shape[1]
-    batch = law.sample(spec.test_points, stream(seed, "data", "test"), width, spec.torch_dtype)
-    basis = span(state.w)
-    net, x, own = MultiClass(state.w @ basis.mT), batch.x @ basis.mT, of_cluster[batch.cluster]
-    signs = groups.signs(x.dtype)
-    found = nearest_flip(net, signs, x, batch.y, own).radius
-    certified = certified_radii(net, signs, x, batch.y, own, found, bins=spec.bins)
-    sizes = torch.bincount(of_cluster, minlength=groups.count)
-    predicted = predicted_radii(sizes, signs, own, arm.d).to(found)
-    if groups.name in spec.unequal:
-        place = {
-            GroupedPoint.own: sizes[own],
-            GroupedPoint.rival: (arm.d / predicted**2).round() - sizes[own],
-        }
-        columns = {**place, "predicted": predicted, "found": found, "certified": certified}
-        folder.add("points", _points(columns), **arm.place, seed=seed)
+    width, test = drawn.features.shape[1], stream(seed, "data", "test")
+    batch, basis = law.sample(spec.test_points, test, width, spec.torch_dtype), span(state.w)
     table = cosines(drawn.features, state.w)
     mine = of_cluster[:, None] == torch.arange(groups.count)[None, :]
-    root = math.sqrt(arm.d)
-    row = {
-        GroupedNet.count: groups.count,
-        GroupedNet.k: law.k,
-        GroupedNet.n: arm.points,
-        GroupedNet.agreement: float(share.min()),
-        GroupedNet.largest: int(sizes.max()),
-        GroupedNet.clean: right(multiclass.readout(multiclass.logits(net, x), signs), batch.y),
-        GroupedNet.predicted: float(predicted.median()) / root,
-        GroupedNet.found: float(found.median()) / root,
-        GroupedNet.certified: float(certified.median()) / root,
-        GroupedNet.found_ratio: float((found / predicted).median()),
-        GroupedNet.certified_ratio: float((certified / predicted).median()),
-        GroupedNet.weights_ratio: float((_by_weights(net, signs, x, batch.y, own) / predicted).median()),
-        GroupedNet.widest: float((found / certified).max()) if bool((certified > 0).all()) else -1.0,
-        GroupedNet.own_min: float(table[mine].min()),
-        GroupedNet.other_max: float(table[~mine].max()),
+    return Trained(
+        MultiClass(state.w @ basis.mT),
+        batch._replace(x=batch.x @ basis.mT),
+        of_cluster[batch.cluster],
+        torch.bincount(of_cluster, minlength=groups.count),
+        share,
+        (float(table[mine].min()), float(table[~mine].max())),
+    )
+
+
+def _net(spec: GranularitySpec, arm: Arm, seed: int, folder: Folder) -> tuple[Rows, dict[str, Tensor]]:
+    """Train once and measure; a grouping of several sizes also keeps its points."""
+    net, batch, own, sizes, share, cosine = _train(spec, arm, seed)
+    x, y, signs, root = batch.x, batch.y, arm.groups.signs(batch.x.dtype), math.sqrt(arm.d)
+    found = nearest_flip(net, signs, x, y, own).radius
+    certified = certified_radii(net, signs, x, y, own, found, bins=spec.bins)
+    predicted = predicted_radii(sizes, signs, own, arm.d).to(found)
+    c = GroupedNet
+    row: dict[str, float] = {
+        c.count: arm.groups.count,
+        c.k: arm.law.k,
+        c.n: arm.points,
+        c.agreement: float(share.min()),
+        c.largest: int(sizes.max()),
+        c.clean: right(multiclass.readout(multiclass.logits(net, x), signs), y),
+        c.predicted: float(predicted.median()) / root,
+        c.found: float(found.median()) / root,
+        c.certified: float(certified.median()) / root,
+        c.found_ratio: float((found / predicted).median()),
+        c.certified_ratio: float((certified / predicted).median()),
+        c.weights_ratio: float((_by_weights(net, signs, x, y, own) / predicted).median()),
+        c.widest: float((found / certified).max()) if bool((certified > 0).all()) else -1.0,
+        c.own_min: cosine[0],
+        c.other_max: cosine[1],
     }
+    if arm.groups.name in spec.unequal:
+        columns: dict[str, Tensor] = {
+            GroupedPoint.own: sizes[own],
+            GroupedPoint.rival: (arm.d / predicted**2).round() - sizes[own],
+            GroupedPoint.predicted: predicted,
+            GroupedPoint.found: found,
+            GroupedPoint.certified: certified,
+        }
+        folder.part("points", **arm.place, seed=seed).save(0, True, _points(columns), {})
     return [row], {}
 
 

@@ -66,9 +66,7 @@ class KktCourse(Columns):
     stationarity = column("‖θ/‖θ‖ + ∇L/‖∇L‖‖")
     slackness = column("Σ λ_i (q_i/q_min − 1)/Σ λ_i with λ_i = −ℓ'(q_i); −1 before all points are right")
     normalised_margin = column("q_min ÷ (‖θ‖^L d^½): L = 1 with one layer trained, 2 with both")
-    averaging = column(
-        "mean cosine of neurons, in the features' span, with the sum of their class's features"
-    )
+    averaging = column("mean cosine of neurons with the sum of their class's features, in the features' span")
     averaging_min = column("the same, least over neurons")
 
 

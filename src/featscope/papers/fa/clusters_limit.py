@@ -93,7 +93,7 @@ def _measured(spec: LimitSpec, law: ClusterLaw, t: Training, seed: int) -> tuple
     # Theorem 4.6 by the proof's bound: each neuron contributes |a_r| (√d ‖w_r − …‖ + |b_r|).
     sphere = float((a.abs() * (watch.deviation(state.w, scale, owners) + state.b.abs())).sum())
     c = LimitRow
-    row = {
+    row: dict[str, float] = {
         c.n: t.n,
         c.d: law.d,
         c.scale: scale,
