@@ -11,13 +11,16 @@ from __future__ import annotations
 import re
 
 import torch
-from scipy.cluster.vq import kmeans2
+from scipy.cluster.vq import ClusterError, kmeans2
 from torch import Tensor
 
 from featscope.core.errors import BadInput, require
 from featscope.core.frozen import Value
 from featscope.core.settings import Sizes, setting
 from featscope.laws.clusters import ClusterLaw
+
+#: starts of k-means, of which the tightest is kept
+STARTS = 5
 
 
 class ClusterGroups(Value):
@@ -83,8 +86,8 @@ def flip_labels(group: Tensor, count: int, share: float, rng: torch.Generator) -
 
 
 def kmeans_labels(x: Tensor, y: Tensor, groups: ClusterGroups, rng: torch.Generator) -> Tensor:
-    """Labels that nobody gave: k-means (k-means++ start, best of five) inside each class, as many means as
-    the class has groups."""
+    """Labels that nobody gave: k-means (k-means++ starts, the tightest kept) inside each class, as many means
+    as the class has groups."""
     found = torch.zeros(len(y), dtype=torch.int64)
     for sign, first, count in ((1, 0, len(groups.plus)), (-1, len(groups.plus), len(groups.minus))):
         mine = (y * sign > 0).nonzero()[:, 0]
@@ -93,12 +96,17 @@ def kmeans_labels(x: Tensor, y: Tensor, groups: ClusterGroups, rng: torch.Genera
 
 
 def _kmeans(x: Tensor, count: int, rng: torch.Generator) -> Tensor:
-    points, best, least = x.double().numpy(), torch.zeros(len(x), dtype=torch.int64), torch.inf
-    for seed in torch.randint(0, 2**31 - 1, (5,), generator=rng).tolist():
-        means, labels = kmeans2(points, count, minit="++", missing="warn", seed=seed)
+    points, best, least = x.double().numpy(), None, torch.inf
+    for seed in torch.randint(0, 2**31 - 1, (STARTS,), generator=rng).tolist():
+        try:
+            means, labels = kmeans2(points, count, minit="++", missing="raise", seed=seed)
+        except ClusterError:
+            continue  # a mean lost all its points
         spread = float(((points - means[labels]) ** 2).sum())
         if spread < least:
             best, least = torch.from_numpy(labels).long(), spread
+    if best is None:
+        raise BadInput("k-means left a group empty from every start", f"{count} groups", "raise n")
     return best
 
 

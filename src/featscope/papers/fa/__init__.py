@@ -28,6 +28,7 @@ from featscope.papers.fa import (
     figures_clusters,
     figures_embeddings,
     figures_fine_labels,
+    figures_past,
     glossary,
     glossary_past,
     image_embeddings,
@@ -65,6 +66,11 @@ CLAIMS = (
     *claims_past.CLAIMS,
 )
 COMPARISONS = comparisons.COMPARISONS
-FIGURES = {**figures_clusters.FIGURES, **figures_embeddings.FIGURES, **figures_fine_labels.FIGURES}
+FIGURES = {
+    **figures_clusters.FIGURES,
+    **figures_embeddings.FIGURES,
+    **figures_fine_labels.FIGURES,
+    **figures_past.FIGURES,
+}
 GLOSSARY = {**glossary.GLOSSARY, **glossary_past.GLOSSARY_PAST}
 RULES_HISTORY = glossary.RULES_HISTORY

@@ -74,9 +74,9 @@ class GranularitySpec(Spec):
     )
     n: int = setting(1600, "training points with true labels", letter="n", ge=12)
     fewer: int = setting(600, "training points with wrong or guessed labels", ge=12)
-    eta_d: float = setting(20.0, "learning rate times d", letter="ηd", gt=0)
+    eta_d: float = setting(12.0, "learning rate times d", letter="ηd", gt=0)
     init_d: float = setting(0.03, "standard deviation of the first weights times d", letter="σ_w d", gt=0)
-    steps: int = setting(60, "steps of gradient descent", letter="T", ge=1)
+    steps: int = setting(100, "steps of gradient descent", letter="T", ge=1)
     test_points: int = setting(40, "fresh points whose radii are measured", ge=1)
     bins: int = setting(450, "parts of the squared budget in the certificate", ge=10)
 
