@@ -121,7 +121,6 @@ def attack(run: Run) -> Picture:
                 ],
             )
         ],
-        legend=False,
         width=180,
     )
     k = sorted(sizes[GradientSize.k].unique().to_list())
