@@ -50,9 +50,9 @@ def granularity(run: Run) -> Picture:
     return Picture(
         title="The radius follows the number of groups that the labels tell apart",
         caption=(
-            "Labels in G groups of twelve clusters, read as two classes. Above: the median radius found and "
+            "Labels in G groups of twelve clusters, read as two classes. Left: the median radius found and "
             "the certified one against √(G/(2k)), which joins averaging (G = 2) to decoupling (G = k). "
-            "Below: radius found over the prediction for wrong labels, labels by k-means and groups of "
+            "Right: radius found over the prediction for wrong labels, labels by k-means and groups of "
             "several sizes. Dots are seeds."
         ),
         alt=(
@@ -60,7 +60,7 @@ def granularity(run: Run) -> Picture:
             "certified and predicted, one for each dimension; a bar chart of ratios to the prediction for "
             "other kinds of labels."
         ),
-        spec=side_by_side([*panels, _other_labels(run, spec)], columns=2),
+        spec=side_by_side([*panels, _other_labels(run, spec)]),
         claims=("FA-granularity",),
     )
 
@@ -76,10 +76,10 @@ def _along_groups(run: Run, spec: GranularitySpec, d: int) -> Panel:
         OverSeeds("found", ATTACKED, *by_seed(rows, GroupedNet.found, GroupedNet.count)),
         OverSeeds("certified", CERTIFIED, *by_seed(rows, GroupedNet.certified, GroupedNet.count)),
     ]
-    exponent = round(math.log10(d))
-    title = f"d = 10^{exponent}" if d == 10**exponent else f"d = {d}"
     height = Axis("median radius ÷ √d", "log", ticks=(0.3, 0.4, 0.5, 0.7))
-    return Panel(title, Axis("groups G", "log", ticks=counts), height, drawn)
+    return Panel(
+        f"d = {d:.0e}".replace("e+0", " · 10^"), Axis("groups G", "log", ticks=counts), height, drawn
+    )
 
 
 def _other_labels(run: Run, spec: GranularitySpec) -> Categories:
@@ -89,17 +89,17 @@ def _other_labels(run: Run, spec: GranularitySpec) -> Categories:
     for text in spec.spoilt:
         count = parse_groups(text).count
         places += [
-            (f"G = {count}, {share:.0%} wrong", {"groups": text, "labels": "noisy", "wrong": share})
+            (f"{count}: {share:.0%}", {"groups": text, "labels": "noisy", "wrong": share})
             for share in spec.wrong
         ]
-        places.append((f"G = {count}, k-means", {"groups": text, "labels": "k-means"}))
+        places.append((f"{count}: means", {"groups": text, "labels": "k-means"}))
     values = [run.part("net", **place)[GroupedNet.found_ratio].to_list() for _, place in places]
     return Categories(
-        "other labels",
+        "other labels: G, then the share that is wrong, or k-means",
         [name for name, _ in places],
         Axis("radius found ÷ prediction", zero=True),
         [Group("found ÷ predicted", ATTACKED, values)],
-        width=520,
+        width=560,
     )
 
 
@@ -205,47 +205,48 @@ def _kkt_errors(run: Run, layers: str, title: str) -> Panel:
     return Panel(title, TIME, Axis("error", "log", limits=(1e-4, 3)), drawn, [Rule(SMALL, f"{SMALL:g}", "y")])
 
 
-def adversarial(run: Run) -> Picture:
-    """Phases over attack and radius: the exact radius, and averaging against decoupling."""
-    spec = AdversarialSpec.of(run)
-    radius = HeatMap(
-        "median exact radius ÷ √d",
-        _phase(run, spec, RobustEnd.radius),
-        HeatScale("radius ÷ √d", 0, 0.6),
-        "ε of training ÷ √d",
-        "attack in training",
-        rows=list(spec.attacks),
-        columns=[f"{eps:g}" for eps in spec.radii],
-        cell=(46, 34),
-    )
-    phase = HeatMap(
-        "½ + decoupling: above ½ single features, below it averages",
-        0.5 + _phase(run, spec, RobustEnd.decoupling),
-        HeatScale("radius ÷ √d", 0, 0.6),
-        "ε of training ÷ √d",
-        "attack in training",
-        rows=list(spec.attacks),
-        columns=[f"{eps:g}" for eps in spec.radii],
-        cell=(46, 34),
-    )
-    k = spec.law.k
+def adversarial_radii(run: Run) -> Picture:
+    """Phases over attack and radius: the exact radius."""
+    k = AdversarialSpec.of(run).law.k
     return Picture(
-        title="What adversarial training makes of the clusters",
+        title="How robust adversarial training makes the 2-class network",
         caption=(
-            "Mean over seeds. Averaging gives the radius "
+            "Median exact radius over test points, mean over seeds. Averaging gives "
             f"√(1/k) = {1 / math.sqrt(k):.2f}, single features without biases "
-            f"√(1/(1 + k/2)) = {1 / math.sqrt(1 + k / 2):.2f}, both ÷ √d. Right: the difference of the "
-            "neurons' cosine with their nearest own feature and with the sum of the own features, plus ½. "
-            "`proof` is the direction of the paper's proofs, `ramp` is PGD whose radius grows over the "
-            "first half of training."
+            f"√(1/(1 + k/2)) = {1 / math.sqrt(1 + k / 2):.2f}. {ATTACKS_TOLD}"
         ),
-        alt=(
-            "Two heat maps over the attack used in training and its radius: the exact robust radius, and "
-            "whether neurons average or decouple."
-        ),
-        spec=side_by_side([radius, phase]),
+        alt="Heat map of the exact robust radius over the attack used in training and its radius.",
+        spec=side_by_side([_phases(run, RobustEnd.radius, HeatScale("radius ÷ √d", 0, 0.6))]),
         claims=("FA-adversarial",),
     )
+
+
+def adversarial_neurons(run: Run) -> Picture:
+    """Phases over attack and radius: averaging against decoupling."""
+    return Picture(
+        title="Whether neurons average or decouple under adversarial training",
+        caption=(
+            "The neurons' mean cosine with their nearest own feature, minus that with the sum of the own "
+            f"features: positive where they decouple, negative where they average. {ATTACKS_TOLD}"
+        ),
+        alt="Heat map of decoupling over the attack used in training and its radius.",
+        spec=side_by_side([_phases(run, RobustEnd.decoupling, HeatScale("decoupling", -0.7, 0.7))]),
+        claims=("FA-adversarial",),
+    )
+
+
+ATTACKS_TOLD = (
+    "`proof` is the direction of the paper's proofs, `ramp` is PGD whose radius grows over the first half of "
+    "training."
+)
+
+
+def _phases(run: Run, key: Column, scale: HeatScale) -> HeatMap:
+    spec = AdversarialSpec.of(run)
+    columns = [f"{eps:g}" for eps in spec.radii]
+    across, down = "ε of training ÷ √d", "attack in training"
+    table = _phase(run, spec, key)
+    return HeatMap(scale.title, table, scale, across, down, list(spec.attacks), columns, cell=(46, 34))
 
 
 def _phase(run: Run, spec: AdversarialSpec, key: Column) -> np.ndarray:
@@ -337,7 +338,7 @@ FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
     "clusters-granularity": {"granularity": granularity},
     "clusters-attack": {"attack": attack},
     "clusters-kkt": {"kkt": kkt},
-    "clusters-adversarial": {"phases": adversarial},
+    "clusters-adversarial": {"radii": adversarial_radii, "neurons": adversarial_neurons},
     "clusters-width": {"width": width},
     "clusters-limit": {"limit": limit},
 }
