@@ -65,16 +65,21 @@ def seed_medians(rows: pl.DataFrame, key: str) -> list[float]:
 
 
 def _ratio(runs: Runs) -> Finding:
+    """Each seed's median of the radius along the direction over the exact one is at most AS_GOOD."""
     rows = runs["run"].part("points")
     pgd = seed_medians(rows, ProofAttack.pgd_ratio)
     return at_most(over_seeds(seed_medians(rows, ProofAttack.ratio)), AS_GOOD, pgd_over_exact=pgd)
 
 
 def _cosine(runs: Runs) -> Finding:
+    """Each seed's median cosine of the exact minimal perturbation with the direction is at least
+    ONE_DIRECTION."""
     return at_least(over_seeds(seed_medians(runs["run"].part("points"), ProofAttack.cosine)), ONE_DIRECTION)
 
 
 def _linear(key: Column) -> Judge:
+    """Each seed's median departure from linearity, in units of f(x), is at most SMALL."""
+
     def judge(runs: Runs) -> Finding:
         return at_most(over_seeds(seed_medians(runs["run"].part("points"), key)), SMALL)
 
@@ -82,7 +87,7 @@ def _linear(key: Column) -> Judge:
 
 
 def _linear_wide(runs: Runs) -> Finding:
-    """At every k of the sweep."""
+    """At every k of the sweep, in every seed, the median departure from linearity is at most SMALL."""
     rows = runs["run"].part("gradient").sort(GradientSize.k, GradientSize.seed)
     parts = {
         f"k = {k}": at_most(over_seeds(numbers(mine[GradientSize.bend_active]).tolist()), SMALL)
