@@ -44,7 +44,9 @@ def test_groups_are_run_at_every_dimension_and_spoilt_at_the_first() -> None:
         GranularitySpec(equal=("4 against 4",))
 
 
-def test_more_groups_give_larger_radii_near_the_formula(tmp_path: Path) -> None:
+def test_more_groups_give_larger_radii_near_the_formula(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     groups = ["2 v 2", "1+1 v 1+1"]
     found = _run(
         tmp_path,
@@ -54,7 +56,8 @@ def test_more_groups_give_larger_radii_near_the_formula(tmp_path: Path) -> None:
         unequal=["2 v 1+1"],
         spoilt=["1+1 v 1+1"],
         dimensions=[10_000],
-        n=300,
+        n=600,
+        test_points=40,
     )
     rows = {row["groups"]: row for row in found.part("net", labels="groups").to_dicts()}
     for text, wanted in zip(groups, (0.5, math.sqrt(0.5)), strict=True):
@@ -64,7 +67,7 @@ def test_more_groups_give_larger_radii_near_the_formula(tmp_path: Path) -> None:
     points = found.part("points")
     assert set(points.select("own", "rival").unique().rows()) == {(2, 1.0), (1, 2.0)}
     assert set(points["groups"]) == {"2 v 1+1"}
-    checked_figures(found)
+    checked_figures(found, capfd)
 
 
 def test_the_papers_direction_is_the_minimal_perturbation_of_the_averaging_network() -> None:
@@ -89,19 +92,19 @@ def test_the_sweep_keeps_the_rate_at_which_coefficients_grow() -> None:
         assert (t.m, t.n) == (k // 2, spec.points_a_cluster * k)
 
 
-def test_attack_and_flow_run_small(tmp_path: Path) -> None:
+def test_attack_and_flow_run_small(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     attacked = _run(tmp_path, "clusters-attack", seeds=[0], test_points=8, clusters=[4, 6, 8])
     points = attacked.part("points")
     assert (points["along"] >= points["exact"] * (1 - 1e-6)).all()
     assert (points["pgd"] >= points["exact"] * (1 - 1e-6)).all()
-    checked_figures(attacked)
+    checked_figures(attacked, capfd)
     flows = _run(tmp_path, "clusters-kkt", seeds=[0], training_points=40, last=1e4)
     for layers in ("first", "both"):
         rows = flows.part("course", layers=layers).sort("time")
         assert rows["time"][-1] == pytest.approx(1e4)
         assert rows["normalised_margin"][-1] > 0 > rows["normalised_margin"][0]
         assert rows["averaging"][-1] > 0.9
-    checked_figures(flows)
+    checked_figures(flows, capfd)
 
 
 def test_times_count_from_when_a_condition_stays() -> None:
@@ -111,7 +114,9 @@ def test_times_count_from_when_a_condition_stays() -> None:
     assert settled_from(rows, [True, True, True, False]) == math.inf
 
 
-def test_adversarial_training_begins_with_standard_training(tmp_path: Path) -> None:
+def test_adversarial_training_begins_with_standard_training(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(BadInput, match="begin with 0"):
         AdversarialSpec(radii=(0.1, 0.2))
     found = _run(tmp_path, "clusters-adversarial", seeds=[0], steps=60, test_points=6)
@@ -121,10 +126,10 @@ def test_adversarial_training_begins_with_standard_training(tmp_path: Path) -> N
     assert standard["radius"].n_unique() == 1
     assert standard["decoupling"].n_unique() == 1
     assert ends.filter(pl.col("eps") > 0)["decoupling"].n_unique() > 1
-    checked_figures(found)
+    checked_figures(found, capfd)
 
 
-def test_widths_are_those_of_the_laws(tmp_path: Path) -> None:
+def test_widths_are_those_of_the_laws(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert len(laws(WidthSpec())) == 8
     with pytest.raises(BadInput, match="lower clusters"):
         WidthSpec(clusters=(24,))
@@ -133,10 +138,12 @@ def test_widths_are_those_of_the_laws(tmp_path: Path) -> None:
     rows = found.part("width").sort("width")
     assert rows["built"].to_list() == pytest.approx([0.5, 1 / math.sqrt(3), math.sqrt(0.5)], rel=1e-6)
     assert (rows["best"] <= rows["bound"] * (1 + 1e-9)).all()
-    checked_figures(found)
+    checked_figures(found, capfd)
 
 
-def test_the_limit_uses_the_compact_copy_only_where_it_has_room(tmp_path: Path) -> None:
+def test_the_limit_uses_the_compact_copy_only_where_it_has_room(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     spec = LimitSpec()
     law, training = setting_at(spec, 3.0, 2.0, 4)
     assert (law.d, training.n, training.compact) == (16, 64, False)
@@ -147,4 +154,4 @@ def test_the_limit_uses_the_compact_copy_only_where_it_has_room(tmp_path: Path) 
     # What memorised noise gives, k/√(2n), within a factor of two: the rest is the largest of several neurons.
     assert ((rows["deviation"] / rows["memorised"]).is_between(0.8, 2.0)).all()
     assert torch.tensor(rows["n"].to_list()).tolist() == [64, 216, 512]
-    checked_figures(found)
+    checked_figures(found, capfd)

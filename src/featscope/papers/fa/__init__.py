@@ -73,4 +73,4 @@ FIGURES = {
     **figures_past.FIGURES,
 }
 GLOSSARY = {**glossary.GLOSSARY, **glossary_past.GLOSSARY_PAST}
-RULES_HISTORY = glossary.RULES_HISTORY
+RULES_HISTORY = glossary.RULES_HISTORY | glossary_past.HISTORY_PAST

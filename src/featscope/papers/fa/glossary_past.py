@@ -29,3 +29,4 @@ GLOSSARY_PAST = {
         "The limit would need what is assumed there.",
     ),
 }
+HISTORY_PAST = frozenset(GLOSSARY_PAST)
