@@ -50,9 +50,9 @@ test-fuzz: $(VENV)/ready-dev
 catalogue: $(VENV)/ready
 	$(BIN)/python -m featscope.cli.catalogue
 
-# The page in headless Chromium (apt install chromium): clicks, keyboard, both colours, two widths, axe-core; skipped with a message without it.
+# The report's page and the lab in headless Chromium (apt install chromium): clicks, keyboard, both colours, two widths, axe-core; skipped with a message without it.
 test-page: $(VENV)/ready-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,page]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,page,lab]"
 	$(BIN)/pytest -rsP tests/page
 
 # The package as others get it: the wheel in a fresh environment, away from the sources; examples/own_claim is installed beside it, and is seen.

@@ -24,6 +24,7 @@ LAYERS = [
     "plots",
     "papers",
     "report",
+    "lab",
     "front",
     "bench",
     "cli",

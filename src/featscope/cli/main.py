@@ -21,6 +21,7 @@ from featscope.cli.console import out
 from featscope.cli.doctor import doctor
 from featscope.cli.explain import explain
 from featscope.cli.figures import figures_
+from featscope.cli.lab import lab
 from featscope.cli.listing import list_
 from featscope.cli.report import report
 from featscope.cli.run import run
@@ -44,6 +45,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "verify": verify_,
     "report": report,
     "figures": figures_,
+    "lab": lab,
     "bench": bench,
     "doctor": doctor,
 }
