@@ -11,25 +11,35 @@ from featscope.papers.fa import (
     claims_induction,
     claims_phase,
     claims_plane,
+    claims_granularity,
+    claims_past,
     claims_start,
     claims_theorems,
     claims_training,
     clusters_ablations,
+    clusters_adversarial,
+    clusters_attack,
     clusters_built,
     clusters_elementary,
     clusters_fig3_settings,
     clusters_figures,
     clusters_plane,
+    clusters_granularity,
+    clusters_kkt,
+    clusters_limit,
     clusters_properties,
     clusters_regimes,
     clusters_scaling,
+    clusters_width,
     comparisons,
     figures_clusters,
     figures_embeddings,
     figures_fine_labels,
     figures_phase,
     figures_plane,
+    figures_past,
     glossary,
+    glossary_past,
     image_embeddings,
     image_fine_labels,
     phase_clusters,
@@ -50,6 +60,12 @@ EXPERIMENTS = (
     *clusters_elementary.EXPERIMENTS,
     *clusters_plane.EXPERIMENTS,
     *clusters_fig3_settings.EXPERIMENTS,
+    *clusters_attack.EXPERIMENTS,
+    *clusters_granularity.EXPERIMENTS,
+    *clusters_kkt.EXPERIMENTS,
+    *clusters_adversarial.EXPERIMENTS,
+    *clusters_limit.EXPERIMENTS,
+    *clusters_width.EXPERIMENTS,
     *image_embeddings.EXPERIMENTS,
     *image_fine_labels.EXPERIMENTS,
 )
@@ -65,6 +81,8 @@ CLAIMS = (
     *claims_figures.CLAIMS,
     *claims_embeddings.CLAIMS,
     *claims_fine_labels.CLAIMS,
+    *claims_granularity.CLAIMS,
+    *claims_past.CLAIMS,
 )
 COMPARISONS = comparisons.COMPARISONS
 FIGURES = {
@@ -86,3 +104,9 @@ SEARCHES = (
     ),
 )
 NEAREST = known(SEARCHES)
+    **figures_embeddings.FIGURES,
+    **figures_fine_labels.FIGURES,
+    **figures_past.FIGURES,
+}
+GLOSSARY = {**glossary.GLOSSARY, **glossary_past.GLOSSARY_PAST}
+RULES_HISTORY = glossary.RULES_HISTORY | glossary_past.HISTORY_PAST
