@@ -8,11 +8,11 @@ from featscope.papers.fa import (
     claims_embeddings,
     claims_figures,
     claims_fine_labels,
+    claims_granularity,
     claims_induction,
+    claims_past,
     claims_phase,
     claims_plane,
-    claims_granularity,
-    claims_past,
     claims_start,
     claims_theorems,
     claims_training,
@@ -23,10 +23,10 @@ from featscope.papers.fa import (
     clusters_elementary,
     clusters_fig3_settings,
     clusters_figures,
-    clusters_plane,
     clusters_granularity,
     clusters_kkt,
     clusters_limit,
+    clusters_plane,
     clusters_properties,
     clusters_regimes,
     clusters_scaling,
@@ -35,9 +35,9 @@ from featscope.papers.fa import (
     figures_clusters,
     figures_embeddings,
     figures_fine_labels,
+    figures_past,
     figures_phase,
     figures_plane,
-    figures_past,
     glossary,
     glossary_past,
     image_embeddings,
@@ -88,13 +88,13 @@ COMPARISONS = comparisons.COMPARISONS
 FIGURES = {
     **figures_clusters.FIGURES,
     **figures_phase.FIGURES,
-    **figures_embeddings.FIGURES,
-    **figures_fine_labels.FIGURES,
-    **figures_embeddings.FIGURES,
-    **figures_fine_labels.FIGURES,
     **figures_plane.FIGURES,
+    **figures_past.FIGURES,
+    **figures_embeddings.FIGURES,
+    **figures_fine_labels.FIGURES,
 }
-GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY
+GLOSSARY = {**glossary.GLOSSARY, **glossary_past.GLOSSARY_PAST}
+RULES_HISTORY = glossary.RULES_HISTORY | glossary_past.HISTORY_PAST
 #: boxes in which a setting is looked for that would make a failing reading hold
 SEARCHES = (
     BoxSearch(
@@ -104,9 +104,3 @@ SEARCHES = (
     ),
 )
 NEAREST = known(SEARCHES)
-    **figures_embeddings.FIGURES,
-    **figures_fine_labels.FIGURES,
-    **figures_past.FIGURES,
-}
-GLOSSARY = {**glossary.GLOSSARY, **glossary_past.GLOSSARY_PAST}
-RULES_HISTORY = glossary.RULES_HISTORY | glossary_past.HISTORY_PAST
