@@ -14,8 +14,10 @@ mkdir -p "$home/state" "$home/spool" /run/munge
 chown munge: /run/munge
 [ -f /etc/munge/munge.key ] || { dd if=/dev/urandom bs=1 count=1024 2>/dev/null > /etc/munge/munge.key; }
 chown munge: /etc/munge/munge.key; chmod 400 /etc/munge/munge.key
-pgrep -x munged > /dev/null || runuser -u munge -- munged --force --pid-file /run/munge/munged.pid
-pgrep -x munged | head -1 > "$home/munged.pid"
+if ! pgrep -x munged > /dev/null; then  # one that runs already is not ours to stop
+  runuser -u munge -- munged --force --pid-file /run/munge/munged.pid
+  cp /run/munge/munged.pid "$home/munged.pid"
+fi
 node=$(hostname -s)
 cat > "$home/slurm.conf" << CONF
 ClusterName=one

@@ -236,5 +236,7 @@ RULES_HISTORY = frozenset(
         "AT-T1",
         "AT-F4",
         "AT-T2",
+        "PH-patch",
+        "PH-sensitivity",
     ]
 )

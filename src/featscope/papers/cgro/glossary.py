@@ -125,6 +125,7 @@ RULES_HISTORY = frozenset(
         "CG-T5.3",
         "CG-C",
         "CG-F1",
+        "PH-signal",
         "CG-F2",
         "CG-F3",
         "CG-E.1",

@@ -162,5 +162,6 @@ RULES_HISTORY = frozenset(
         "FA-F2cd",
         "FA-F10",
         "FA-F3mc",
+        "PH-clusters",
     ]
 )
