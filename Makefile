@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs
 
-.PHONY: try reproduce test test-faults test-fuzz test-page catalogue test-wheel lint types unit mutate clean
+.PHONY: try reproduce test test-faults test-fuzz test-page test-engines catalogue test-wheel lint types unit mutate clean
 
 # One short run with its page: how far each trained network is from being fooled (FA Figure 3, small).
 try: $(VENV)/ready
@@ -28,7 +28,7 @@ types: $(VENV)/ready-dev
 	$(BIN)/mypy --strict examples/own_law.py examples/own_claim/own_claim.py
 
 unit: $(VENV)/ready-dev
-	$(BIN)/pytest -n 2 --ignore tests/page
+	$(BIN)/pytest -n 2 --ignore tests/page --ignore tests/engines
 
 # Small errors put into the code: how many does a test notice? docs/testing.md reads the table. LEAST=0.9 makes a smaller share an error.
 N ?= 300
@@ -50,10 +50,15 @@ test-fuzz: $(VENV)/ready-dev
 catalogue: $(VENV)/ready
 	$(BIN)/python -m featscope.cli.catalogue
 
-# The page in headless Chromium (apt install chromium): clicks, keyboard, both colours, two widths, axe-core; skipped with a message without it.
+# The report's page and the lab in headless Chromium (apt install chromium): clicks, keyboard, both colours, two widths, axe-core; skipped with a message without it.
 test-page: $(VENV)/ready-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,page]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,page,lab]"
 	$(BIN)/pytest -rsP tests/page
+
+# One sweep on every engine: processes, Ray with a worker killed, submitit's local jobs, and SLURM where it runs (apt install slurm-wlm; tools/one_node_slurm.sh starts one).
+test-engines: $(VENV)/ready-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,ray,slurm]"
+	$(BIN)/pytest -rsP tests/engines
 
 # The package as others get it: the wheel in a fresh environment, away from the sources; examples/own_claim is installed beside it, and is seen.
 WHEEL := .wheel

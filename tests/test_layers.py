@@ -21,10 +21,12 @@ LAYERS = [
     "features",
     "experiments",
     "claims",
+    "sweeps",
     "plots",
     "papers",
     "report",
     "probe",
+    "lab",
     "front",
     "bench",
     "cli",
@@ -89,7 +91,7 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 
 #: one meaning for different things: the gradient of each network, batches of each law put together; what the
 #: front door calls as the library does
-SHARED = {"input_gradient", "stack", "check", "claims", "experiments", "run"}
+SHARED = {"input_gradient", "stack", "check", "claims", "experiments", "run", "sweep"}
 
 
 def sources_of(files: list[Path]) -> dict[str, set[tuple[str, ...]]]:

@@ -27,7 +27,7 @@ LEDGER, PAGE = book.SHIPPED / book.NAME, ROOT / "docs" / "ledger.md"
 
 def reason(claim: Claim) -> str:
     """Why a reading has no runs."""
-    data = ledger.data_of(claim)
+    data = ledger.data_of(claim, "cpu")
     wanted = f"featscope data fetch {' '.join(data)}, then " if data else ""
     return f"no run: {wanted}featscope check {claim.id}"
 

@@ -35,6 +35,7 @@ _DOORS = {
     "robustness_curve": "featscope.front",
     "run": "featscope.front",
     "stream": "featscope.core.streams",
+    "sweep": "featscope.sweeps.asked",
 }
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "robustness_curve",
     "run",
     "stream",
+    "sweep",
 ]
 
 #: what type checkers take for true; `typing` itself would be most of the cost of this import
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from featscope.laws.patches import PatchLaw
     from featscope.laws.signal import SignalLaw
     from featscope.probe.run import probe
+    from featscope.sweeps.asked import sweep
 else:
 
     def __getattr__(name: str) -> object:

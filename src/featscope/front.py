@@ -160,7 +160,7 @@ def check(
     {'rates': [0.1, 1.0]}
     """
     require_whole("jobs", jobs, 1)
-    changes, chosen = _changes(settings, seeds), ledger.select(ids, paper, images)
+    changes, chosen = _changes(settings, seeds), ledger.select(ids, paper, profile, images)
     lines = list(ledger.check(chosen, profile, _store(out), jobs=jobs, settings=changes))
     book.merge(Path(out), lines, profile)
     columns: dict[str, Callable[[ledger.Line], str]] = {

@@ -129,7 +129,7 @@ def test_settings_that_nobody_has_are_refused(
     ids: Sequence[str], settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BadInput, match=message):
-        ledger.concerned(ledger.select(ids, None), settings)
+        ledger.concerned(ledger.select(ids, None, "cpu"), settings)
 
 
 def test_check_judges_another_setting_and_keeps_its_line(
@@ -224,7 +224,9 @@ def test_the_shipped_ledger_is_in_step_with_the_claims() -> None:
     again = "python tools/publish_ledger.py RUNS"
     assert sorted(shipped) == sorted(wanted), f"claims have changed: {again}"
     assert all(x["reason"] for x in found["not_judged"])
-    assert {x["id"] for x in found["not_judged"]} <= {c.id for c in claims().values() if ledger.data_of(c)}
+    assert {x["id"] for x in found["not_judged"]} <= {
+        c.id for c in claims().values() if ledger.data_of(c, "cpu")
+    }
     for judged in found["lines"]:
         outside = judged["verdict"] == "OUT_OF_SCOPE"
         assert bool(judged["unmet"]) == outside

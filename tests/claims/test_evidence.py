@@ -10,19 +10,11 @@ import pytest
 import torch
 from judge_rows_at_training import bracket_run
 from judge_rows_cgro_appendix import bound
-from judge_rows_cgro_built import (
-    DIMENSIONS,
-    RATE,
-    SEPARATION,
-    counted,
-    exponential,
-    networks,
-    packing,
-    stored,
-)
+from judge_rows_cgro_built import SEPARATION, counted, networks, stored
 from judge_rows_cgro_images import landscape
 from judge_rows_cgro_training import crosstalk, kept, points, samples, stages, starts, sweep
 from judge_rows_ep import fstar, manifold, separation
+from judge_rows_ep_bounds import DIMENSIONS, bounds
 from judging import finding
 
 from featscope.claims.claim import Need
@@ -30,6 +22,7 @@ from featscope.claims.ledger import data_of, requests, select
 from featscope.claims.registry import claims
 from featscope.core.errors import BadInput
 from featscope.core.stats import wilson
+from featscope.experiments.registry import experiment
 from featscope.experiments.runner import ordered
 
 
@@ -122,9 +115,6 @@ def test_evidence_of_built_networks() -> None:
     squared = shown("CG-T5.2", "counts", counted("Linf", lambda n, size: size))["parts"]
     assert squared["Linf: growth in N"]["value"] == pytest.approx(1.0)
     assert squared["Linf: growth in D"]["value"] == pytest.approx(2.0)
-    found = shown("EP-lower", "count", packing(exponential(RATE)))
-    assert (found["rate_of_packing"], found["delta"], found["mu"]) == (pytest.approx(math.log(3)), 0.2, 0.1)
-    assert found["needed"] == {str(float(d)): pytest.approx(7 * math.exp(RATE * d)) for d in DIMENSIONS}
     # the rows of ``bound`` at either radius are e^(bD)
     found = shown("CG-T5.3", "Ω(exp(D)), some δ", bound())
     assert found["rate_by_radius"] == pytest.approx({"0.2": 0.3, "0.005": 1.2})
@@ -171,11 +161,18 @@ def test_evidence_of_ep() -> None:
     rate = shown("EP-f*", "grid network", fstar(at=0, parameters=449, formula=452))["parts"]["rate in d"]
     assert (rate["counts"], rate["d"]) == ([112, 449, 1792], [2, 3, 4])
     assert shown("EP-f*", "exact", fstar())["parts"]["slope · ε"]["cases"] == 6
-    counts = shown("EP-manifold", "built", manifold(needed=math.nan))["counts"]
-    assert counts[:2] == [
-        {"k": 2, "d": 16, "parameters": 960, "needed": 240.0},
-        {"k": 2, "d": 32, "parameters": 1920, "needed": None},
-    ]
+    counts = shown("EP-manifold", "built", manifold())["counts"]
+    assert counts[:2] == [{"k": 2, "d": 16, "parameters": 960}, {"k": 2, "d": 32, "parameters": 1920}]
+    for claim, name, kind in (("EP-lower", "count", "general"), ("EP-manifold", "lower", "manifold")):
+        found = shown(claim, name, bounds(kind))
+        assert found["needed"] == {str(d): pytest.approx(7 * math.exp(0.3 * d)) for d in DIMENSIONS}
+        assert (found["laws"], found["parts"]["rate"]["value"]) == (2, pytest.approx(0.3))
+    # ε = .2 and μ = .1: 3^(d−1) sites ask for more than d + 1 parameters from d = 16 on, for 201 from k = 26
+    for claim, name, kind, opens in (
+        ("EP-lower", "count", "general", 16),
+        ("EP-manifold", "lower", "manifold", 26),
+    ):
+        assert shown(claim, name, bounds(kind, scale=6e-4))["opens_at"] == {"dimension": opens}
     parts = shown("EP-manifold", "built", manifold(clean_test=0.75, attacked=0.5, formula=0))["parts"]
     assert {key: part["value"] for key, part in parts.items()} == pytest.approx(
         {
@@ -187,9 +184,6 @@ def test_evidence_of_ep() -> None:
             "k=3: growth in d": 1.0,
         }
     )
-    found = shown("EP-table", "cells", manifold())
-    assert [line["train_lower"] for line in found["table"]] == [20.0] * 3
-    assert found["manifold"][0] == {"k": 2, "d": 16, "parameters": 960, "needed": 240.0}
     found = shown("EP-sep", "mnist-separated", separation("mnist", 102, 51, 0.1))
     assert (found["separation"], found["train_train"], found["test_train"], found["eps"]) == (
         0.2,
@@ -207,21 +201,31 @@ def test_evidence_of_ep() -> None:
 
 
 def test_claims_are_chosen_by_name_by_paper_and_by_data() -> None:
-    assert [c.id for c in select(["EP-table", "CG-C"], None)] == ["EP-table", "CG-C"]
-    assert [c.id for c in select(["EP-table", "CG-C"], "cgro")] == ["CG-C"]
-    chosen = select([], "ep")
+    assert [c.id for c in select(["EP-table", "CG-C"], None, "cpu")] == ["EP-table", "CG-C"]
+    assert [c.id for c in select(["EP-table", "CG-C"], "cgro", "cpu")] == ["CG-C"]
+    chosen = select([], "ep", "cpu")
     assert {c.paper for c in chosen} == {"ep"}
     assert "EP-sep" not in {c.id for c in chosen}, "images only when asked for"
-    assert {c.paper for c in select([], None)} == {"at", "fa", "cgro", "ep"}
+    assert {c.paper for c in select([], None, "cpu")} == {"at", "fa", "cgro", "ep"}
     for ids, paper in ((["CG-X"], None), ([], "xy"), (["CG-C"], "ep")):
         with pytest.raises(BadInput):
-            select(ids, paper)
+            select(ids, paper, "cpu")
 
 
 def test_the_data_that_a_claim_needs() -> None:
-    assert data_of(claims()["CG-C"]) == []
-    assert data_of(claims()["CG-F1"]) == ["mnist"]
-    assert data_of(claims()["CG-F3"]) == ["cifar10", "mnist"]
+    assert data_of(claims()["CG-C"], "cpu") == []
+    assert data_of(claims()["CG-F1"], "cpu") == ["mnist"]
+    assert data_of(claims()["CG-F3"], "cpu") == ["cifar10", "mnist"]
+
+
+def test_a_profile_needs_the_data_that_its_settings_name() -> None:
+    assert data_of(claims()["CG-F1"], "paper") == ["cifar10"]
+    assert data_of(claims()["EP-sep"], "cpu") == ["cifar10", "mnist"]
+    assert data_of(claims()["EP-sep"], "paper") == ["cifar10", "mnist", "svhn"]
+    fine = experiment("image-fine-labels")
+    assert fine.needs_data("cpu", {"datasets": ["mnist"]}) == ("mnist",)
+    assert experiment("image-overfitting").needs_data("quick", {"dataset": "svhn"}) == ("svhn",)
+    assert experiment("signal-stages").needs_data("paper") == ()
 
 
 def test_other_inversions_are_read_of_networks_that_the_tables_run_has_tested() -> None:
@@ -244,5 +248,6 @@ def test_a_run_that_several_claims_read_is_needed_once() -> None:
     assert [node.request.experiment.name for node in nodes.values()] == [
         "lower-bound",
         "packing",
+        "bounds",
         "built-cgro",
     ]

@@ -136,6 +136,7 @@ def test_cluster_observables_by_plain_loops(fine: bool, shift: int) -> None:
         "sigma_min": min(mine),
         "sigma_max": max(mine),
         "sigma_other": max(abs(v) for v in theirs),
+        "sigma_other_top": max(theirs),
         "own_active": sum(active) / len(active),
     }
     relu = [[max(v, 0.0) for v in zr] for zr in z]

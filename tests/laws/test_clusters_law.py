@@ -131,8 +131,8 @@ def test_assumption_four_three_at_its_own_sizes() -> None:
     ("fields", "match"),
     [
         ({"k": 10, "d": 8}, "k must be at most d.*k=10, d=8"),
-        ({"k": 4, "cosine": -0.5}, "positive definite.*cosine=-0.5"),
-        ({"k": 4, "cosine": 1.0}, "positive definite"),
+        ({"k": 4, "cosine": -0.5}, "positive semidefinite.*cosine=-0.5"),
+        ({"k": 4, "cosine": 1.0}, "positive semidefinite"),
         ({"k": 4, "positive": 0}, "both classes need a cluster"),
         ({"k": 4, "positive": 4}, "both classes need a cluster"),
         ({"k": 2, "probabilities": (0.5, 0.6)}, "sum to 1"),

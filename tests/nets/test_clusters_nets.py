@@ -3,6 +3,8 @@ copies against data."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -31,6 +33,7 @@ from featscope.laws.compact import rotate
 from featscope.nets import multiclass, two_layer
 from featscope.nets.multiclass import MultiClass, MultiClassNet
 from featscope.nets.two_layer import TwoLayer, TwoLayerNet, averaging, decoupled, in_span, output_weights
+from featscope.papers.fa.clusters_built import along_proof
 
 
 def _random(shape: tuple[int, ...], seed: int) -> torch.Tensor:
@@ -246,3 +249,12 @@ def test_the_slope_of_a_confident_point_keeps_its_digits() -> None:
     wanted = CROSS_ENTROPY.grad(outputs.double(), torch.tensor([0]))
     assert float(found[0, 0]) == pytest.approx(-float(wanted[0, 1] + wanted[0, 2]), rel=1e-5)
     assert float(CROSS_ENTROPY.grad(outputs, torch.tensor([0]))[0, 0]) == 0.0
+
+
+def test_the_proofs_direction_fools_the_fragile_network_where_geometry_says() -> None:
+    """Without noise: t(Σ₊ − Σ₋) brings own outputs to 2d − td(k/2 + 1) and rivals' to td(k/2 + 1)."""
+    law = ClusterLaw(k=8, d=64, sigma=0.0)
+    net = multiclass.fragile(law.features(), law.signs())
+    found = along_proof(law, net, law.sample(20, seed=0), tried=4000)
+    # k/2 rivals reach log-sum-exp parity a little before their outputs reach the own one
+    assert found.tolist() == pytest.approx([math.sqrt(8 * 64) / 5] * 20, rel=0.02)

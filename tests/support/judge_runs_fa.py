@@ -38,6 +38,7 @@ GOOD: Row = {
     "sigma_min": 0.5,
     "sigma_max": 0.0,
     "sigma_other": 0.0,
+    "sigma_other_top": 0.0,
     "deviation": 0.01,
 }
 #: nothing is there
@@ -53,6 +54,7 @@ SPOILED: Row = GOOD | {
     "sigma_min": -99.0,
     "sigma_max": 99.0,
     "sigma_other": 99.0,
+    "sigma_other_top": 99.0,
     "deviation": 99.0,
 }
 NETS = ("binary", "fine")
@@ -122,9 +124,9 @@ def assumption(
 
 #: the quantities that are judged along each sweep
 SWEEPS: dict[str, tuple[str, ...]] = {
-    "d": ("deviation", "exact_over_root_dk", "certified_over_root_d"),
+    "d": ("deviation", "exact_over_root_dk", "certified_over_root_d", "bias"),
     "n": ("sphere_bound", "deviation", "fine_deviation", "margin_gap", "ratio_excess", "fine_margin_gap"),
-    "k": ("exact_over_root_dk", "certified_over_root_d"),
+    "k": ("exact_over_root_dk", "certified_over_root_d", "lambda_min"),
     "talk": ("lambda_min", "lambda_ratio", "exact_over_root_dk", "fine_lambda_min", "fine_other_share"),
 }
 Fit = tuple[float, float, float]

@@ -58,7 +58,7 @@ def _experiment_rows(known: Sequence[Claim]) -> Iterable[Sequence[object]]:
             NAMES.get(plan.paper, plan.paper),
             *times,
             _seeds(plan),
-            ", ".join(plan.needs_data) or "synthetic",
+            ", ".join(plan.needs_data("cpu")) or "synthetic",
             _supports(name, known),
         )
 

@@ -107,7 +107,7 @@ def explain(claim: Claim, profile: str, store: Store) -> Explanation:
         _figures(claim),
         _test(claim),
         rules_history(claim),
-        ledger.lacks(claim),
+        ledger.lacks(claim, profile),
     )
 
 
@@ -125,10 +125,15 @@ def _told(claim: Claim, reading: Reading, line: Line | None, shipped: Line | Non
         need.experiment: ", ".join(f"{key} = {value}" for key, value in need.overrides.items())
         for need in reading.needs.values()
     }
-    known: Mapping[tuple[str, str], str] = getattr(rooms()[claim.paper], "NEAREST", {})
-    nearest = known.get((claim.id, reading.name))
+    nearest = nearest_of(claim.paper, claim.id, reading.name)
     judged = (_rule(reading), _code(reading))
     return ReadingTold(reading.name, reading.text, *judged, needs, line, nearest, shipped)
+
+
+def nearest_of(paper: str, claim: str, reading: str) -> str | None:
+    """What was found of the nearest setting at which a reading holds, if it was looked for."""
+    known: Mapping[tuple[str, str], str] = getattr(rooms()[paper], "NEAREST", {})
+    return known.get((claim, reading))
 
 
 def _makers(judge: Callable[..., Any]) -> Iterator[Callable[..., Any]]:

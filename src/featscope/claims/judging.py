@@ -72,10 +72,17 @@ def exponent_at_most(x: Sequence[float], y: Sequence[float], bound: float, **evi
     return at_most(fit, bound + BEND, exponent=fit.value, predicted=bound, allowance=BEND, **evidence)
 
 
-def vacuous(why: str, finding: Finding) -> Finding:
-    """Keep the numbers, but say why the statement's own constants make it empty here."""
-    evidence = {**finding.evidence, "vacuous": why, "would_be": finding.verdict.value}
+def vacuous(why: str, finding: Finding, **opens_at: float | None) -> Finding:
+    """Keep the numbers, but say why the statement's own constants make it empty here, and at which values of
+    its variables it would open (None: at none)."""
+    told = {"opens_at": opens_at} if opens_at else {}
+    evidence = {**finding.evidence, "vacuous": why, **told, "would_be": finding.verdict.value}
     return replace(finding, verdict=Verdict.VACUOUS, evidence=evidence)
+
+
+def trivially_met(finding: Finding, empty: bool, why: str, **opens_at: float | None) -> Finding:
+    """VACUOUS where ``empty`` and met: what nothing could miss proves nothing; what was missed is missed."""
+    return vacuous(why, finding, **opens_at) if empty and finding.verdict is Verdict.HOLDS else finding
 
 
 def threshold(classes: int) -> float:
@@ -99,7 +106,20 @@ def every(parts: Mapping[str, Finding], **evidence: Any) -> Finding:
         for key, f in parts.items()
     }
     missed = tuple(dict.fromkeys(text for f in parts.values() for text in f.unmet))
-    return replace(parts[name], evidence={"decided_by": name, "parts": shown, **evidence}, unmet=missed)
+    told = {"decided_by": name, "parts": shown, **_emptiness(parts[name], parts.values()), **evidence}
+    return replace(parts[name], evidence=told, unmet=missed)
+
+
+def _emptiness(decided: Finding, parts: Iterable[Finding]) -> dict[str, Any]:
+    """Of a whole that is VACUOUS: why, what it would be, and where its last part opens."""
+    if decided.verdict is not Verdict.VACUOUS:
+        return {}
+    opens: dict[str, float] = {}
+    for part in parts:
+        for variable, value in part.evidence.get("opens_at", {}).items():
+            opens[variable] = max(opens.get(variable, value), value)
+    told = {key: decided.evidence[key] for key in ("vacuous", "would_be")}
+    return told | ({"opens_at": opens} if opens else {})
 
 
 def reaches(value: float, bound: float, **evidence: Any) -> Finding:

@@ -17,6 +17,7 @@ from featscope.core.store import Store
 from featscope.experiments.registry import experiment, rooms
 from featscope.experiments.run import Run
 from featscope.experiments.runner import run, run_all
+from featscope.experiments.shipped import adopt
 from featscope.experiments.spec import Request, full_key, knows, leaves, request
 from featscope.images.data_folder import is_there
 
@@ -55,25 +56,27 @@ class Line:
         return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
 
 
-def data_of(claim: Claim) -> list[str]:
-    """The data sets that the claim's experiments need; a need that overrides the data set needs that one
-    too."""
+def data_of(claim: Claim, profile: str) -> list[str]:
+    """The data sets that the runs of the claim's readings need in a profile."""
     needs = [need for reading in claim.readings for need in reading.needs.values()]
-    fixed = {name for need in needs for name in experiment(need.experiment).needs_data}
-    return sorted(fixed | {need.overrides["dataset"] for need in needs if "dataset" in need.overrides})
+    return sorted(
+        {name for need in needs for name in experiment(need.experiment).needs_data(profile, need.overrides)}
+    )
 
 
-def lacks(claim: Claim) -> list[str]:
+def lacks(claim: Claim, profile: str) -> list[str]:
     """Those of them that have not been fetched."""
-    return [name for name in data_of(claim) if not is_there(name)]
+    return [name for name in data_of(claim, profile) if not is_there(name)]
 
 
-def select(ids: Sequence[str], paper: str | None, images: bool = False) -> list[Claim]:
+def select(ids: Sequence[str], paper: str | None, profile: str, images: bool = False) -> list[Claim]:
     """The claims of these ids, of one paper if named; without ids, all on synthetic data, and with ``images``
     also those whose data is there."""
     if paper is not None:
         paper = known_as("paper", paper, rooms())
-    usual = (c for c in all_claims().values() if not data_of(c) or (images and not lacks(c)))
+    usual = (
+        c for c in all_claims().values() if not data_of(c, profile) or (images and not lacks(c, profile))
+    )
     # A claim named twice, in capitals or not, is judged once.
     named = {found.id: found for found in map(claim_of, ids)}
     chosen = list(named.values()) if ids else list(usual)
@@ -179,9 +182,11 @@ def check(
     those readings that can be judged there."""
     pairs, _ = concerned(claims, settings or {})
     readings = [(claim, reading, requests(reading, profile, settings)) for claim, reading in pairs]
-    run_all([wanted for _, _, needs in readings for wanted in needs.values()], store, progress, jobs, on_run)
+    wanted = [one for _, _, needs in readings for one in needs.values()]
+    adopt(wanted, store)
+    run_all(wanted, store, progress, jobs, on_run)
     for claim, reading, needs in readings:
-        runs = {label: run(wanted, store) for label, wanted in needs.items()}
+        runs = {label: run(one, store) for label, one in needs.items()}
         yield judge(claim, reading, runs, profile, settings)
 
 

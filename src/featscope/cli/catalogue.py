@@ -30,7 +30,7 @@ def made() -> Json:
     """The catalogue as the registries give it."""
     from featscope.claims.registry import claims
     from featscope.experiments.registry import experiments
-    from featscope.experiments.spec import leaves
+    from featscope.experiments.spec import PROFILES, leaves
 
     return {
         "experiments": [
@@ -39,7 +39,7 @@ def made() -> Json:
                 "paper": plan.paper,
                 "shows": plan.shows,
                 "takes": dict(plan.takes),
-                "data": list(plan.needs_data),
+                "data": {profile: list(plan.needs_data(profile)) for profile in PROFILES},
                 "keys": list(leaves(plan.spec)),
             }
             for plan in experiments().values()

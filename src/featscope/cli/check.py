@@ -15,6 +15,7 @@ from featscope.core.errors import known_as, require_at_least
 
 if TYPE_CHECKING:
     from featscope.claims.claim import Claim
+    from featscope.claims.ledger import Line
     from featscope.experiments.run import Run
 
 
@@ -50,9 +51,9 @@ def check(
     require_at_least("--jobs", jobs, 0)
     wanted = only and known_as("verdict", only.replace(" ", "_").replace("-", "_"), book.VERDICTS)
     settings = overrides(assignments or [], seeds)
-    chosen = ledger.select(ids or [], paper, images)
+    chosen = ledger.select(ids or [], paper, profile, images)
     if not ids:
-        _say_left_out(images, {claim.paper for claim in chosen})
+        _say_left_out(images, profile, {claim.paper for claim in chosen})
     _say_not_concerned(chosen, settings)
     # A damaged ledger is told before the work, not after it.
     book.read(folder)
@@ -68,10 +69,21 @@ def check(
         print_json([line.as_json() for line in printed])
         return
     print_lines(printed)
+    _say_nearest(printed)
     counts = book.headline(lines)
     if counts:
         print_headline(counts, [str(v) for v in book.VERDICTS])
     say(f"kept in {folder / book.NAME}; the page: featscope report {folder}; one claim: featscope explain ID")
+
+
+def _say_nearest(lines: list[Line]) -> None:
+    """Name what would make a failing reading hold, where it was looked for."""
+    from featscope.claims.explain import nearest_of
+
+    for line in lines:
+        found = nearest_of(line.paper, line.id, line.reading)
+        if found is not None and "FAILS" in (line.verdict, line.would_be):
+            say(f"{line.id} {line.reading} would hold: {found}")
 
 
 class _Told:
@@ -97,12 +109,12 @@ def _say_not_concerned(chosen: list[Claim], settings: dict[str, Any]) -> None:
         say(f"left out at these settings: {reading}: {why}")
 
 
-def _say_left_out(images: bool, papers: set[str]) -> None:
+def _say_left_out(images: bool, profile: str, papers: set[str]) -> None:
     """Name the claims of these papers on real images that are not judged, and what would change that."""
     from featscope.claims.ledger import data_of, lacks
     from featscope.claims.registry import claims
 
-    behind = {c.id: lacks(c) for c in claims().values() if c.paper in papers and data_of(c)}
+    behind = {c.id: lacks(c, profile) for c in claims().values() if c.paper in papers and data_of(c, profile)}
     if not images:
         say(f"left out, on real images: {' '.join(behind)}; name them or add --images")
         return

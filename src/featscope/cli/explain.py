@@ -106,7 +106,7 @@ def _reading(reading: ReadingTold) -> None:
     runs = "; ".join(f"{name} ({changes})" if changes else name for name, changes in reading.runs.items())
     _say(f"run: {runs}    code: {reading.code}", 6, "dim")
     if reading.nearest is not None:
-        _say(f"nearest setting at which it holds: {reading.nearest}", 6)
+        _say(f"would hold: {reading.nearest}", 6)
 
 
 def _rest(found: Explanation, profile: str, folder: Path) -> None:

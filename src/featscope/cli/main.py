@@ -21,11 +21,13 @@ from featscope.cli.console import out
 from featscope.cli.doctor import doctor
 from featscope.cli.explain import explain
 from featscope.cli.figures import figures_
+from featscope.cli.lab import lab
 from featscope.cli.listing import list_
 from featscope.cli.probe import probe_
 from featscope.cli.report import report
 from featscope.cli.run import run
 from featscope.cli.show import show
+from featscope.cli.sweep import sweep
 from featscope.cli.verify import verify_
 from featscope.core.errors import FeatscopeError, unknown
 
@@ -40,12 +42,14 @@ VERBS: dict[str, Callable[..., None]] = {
     "list": list_,
     "show": show,
     "run": run,
+    "sweep": sweep,
     "check": check,
     "explain": explain,
     "probe": probe_,
     "verify": verify_,
     "report": report,
     "figures": figures_,
+    "lab": lab,
     "bench": bench,
     "doctor": doctor,
 }

@@ -54,7 +54,9 @@ def run(
     seeds: SeedsOption = None,
     folder: OutOption = Path("runs"),
     force: Annotated[bool, typer.Option("--force", help="run again although the run exists")] = False,
-    dry: Annotated[bool, typer.Option("--dry-run", help="say what it would cost, and run nothing")] = False,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="build its networks, say what it would cost, run nothing")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run an experiment, draw its figures, and print its key numbers."""
@@ -103,19 +105,23 @@ def _done(wanted: Request, store: Any, force: bool) -> tuple[Run, bool]:
 
 
 def _say_cost(wanted: Request, profile: str, store: Any, as_json: bool) -> None:
+    from featscope.experiments.rehearsal import as_json as trainings_as_json
+    from featscope.experiments.rehearsal import rehearsed
     from featscope.experiments.spec import cost as cost_of
 
     cost = cost_of(wanted.experiment, profile, wanted.spec)
     there = store.find(wanted.identity) is not None
+    trained = rehearsed(wanted)
     if as_json:
-        print_json(
-            {"seconds": cost.seconds, "bytes": cost.memory, "there": there, "spec": wanted.identity["spec"]}
-        )
+        shown = {"seconds": cost.seconds, "bytes": cost.memory, "there": there}
+        print_json({**shown, "trainings": trainings_as_json(trained), "spec": wanted.identity["spec"]})
         return
     tell(f"{wanted.experiment.name}: {cost}" + ("; the run is there already" if there else ""))
     needs = [child.experiment.name for child in wanted.needs().values()]
     if needs and not there:
         tell(f"it needs runs of {', '.join(sorted(set(needs)))} first ({len(needs)})")
+    for one in trained:
+        tell(f"trains {one}")
 
 
 def _print_numbers(done: Run) -> None:

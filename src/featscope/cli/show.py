@@ -37,11 +37,22 @@ def show(
     )
     for profile, told in costs.items():
         tell(f"  {profile:<6} {told}")
-    if plan.needs_data:
-        tell(f"  data   featscope data fetch {' '.join(plan.needs_data)}")
+    for names, profiles in _data(plan).items():
+        tell(f"  data   featscope data fetch {' '.join(names)} ({', '.join(profiles)})")
     tell(f"  change featscope run {plan.name} --set KEY=VALUE (a letter will do)")
     for row in settings:
         _print_setting(row)
+
+
+def _data(plan: Experiment[Any]) -> dict[tuple[str, ...], list[str]]:
+    """What must be fetched, with the profiles that need it."""
+    from featscope.experiments.spec import PROFILES
+
+    found: dict[tuple[str, ...], list[str]] = {}
+    for profile in PROFILES:
+        if names := plan.needs_data(profile):
+            found.setdefault(names, []).append(profile)
+    return found
 
 
 def _print_setting(row: dict[str, str]) -> None:

@@ -34,6 +34,18 @@ SETTLED = 1e-5
 SAME_MINIMUM = 1e-8
 #: … and this share is enough for a perturbation that is only trained on
 TRAINED_GAP = 1e-3
+#: the edge of a phase and the line that predicts it, constants included, differ by at most this factor in the
+#: mean
+PHASE_EDGE = 1.5
+
+#: a bound that a proof calls o(1) says something from here on; where it is larger, its statement is VACUOUS
+SPEAKS = 0.1
+#: a radius agrees with a formula for it, and a bracket of it is narrow, where they differ by this share
+PREDICTED = 0.03
+#: an attack is as good as the exact minimum where its radius is at most this many times the exact one
+AS_GOOD = 1.05
+#: two directions are one where their cosine is at least this
+ONE_DIRECTION = 0.98
 
 # --- real images
 

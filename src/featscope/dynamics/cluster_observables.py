@@ -137,4 +137,5 @@ class ClusterObservables:
             "sigma_min": float(noise_own.min()),
             "sigma_max": float(noise_own.max()),
             "sigma_other": float(noise_rest.abs().max()),
+            "sigma_other_top": float(noise_rest.max()),
         }

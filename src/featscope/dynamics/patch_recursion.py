@@ -9,24 +9,37 @@ initial coefficients and of the Gram matrix of the P_F^⊥ w_ys(0), both drawn i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from featscope.core.errors import require
-from featscope.core.losses import CROSS_ENTROPY
 from featscope.dynamics.trajectory import Step
 from featscope.laws.compact import bartlett
-from featscope.laws.patches import PatchBatch
+from featscope.laws.patches import PatchBatch, PatchLaw
 from featscope.nets.activations import smoothed_relu, smoothed_relu_slope
 from featscope.nets.patch_cnn import PatchNetSpec
 
+#: the amplitudes of the two kinds of patches, robust first
+AMPLITUDES: tuple[Literal["alpha"], Literal["beta"]] = ("alpha", "beta")
+
+
+class Activation(NamedTuple):
+    """q and ϱ of σ̃ where runs differ in ϱ: one of each run, (runs, 1, 1, 1, 1)."""
+
+    q: int
+    rho: Tensor
+
+
+#: a network's specification, or its activation alone: the recursions need no more of it
+Smoothed = PatchNetSpec | Activation
+
 
 class Latents(NamedTuple):
-    """Noiseless data as coefficients: label y (n), and for each group of equal patches its kind, amplitude
-    and count (n, g)."""
+    """Noiseless data as coefficients: label y (n), and for each group of equal patches its kind (n, g),
+    amplitude and count ((…), n, g): the leading axis is there where every run has data of its own."""
 
     y: Tensor
     robust: Tensor
@@ -58,6 +71,21 @@ def latents(batch: PatchBatch, classes: int) -> Latents:
     sizes = [float((robust[0] == robust[0, i]).sum()) for i in first]
     count = torch.tensor(sizes, dtype=amplitude.dtype).expand(len(y), -1)
     return Latents(y, robust[:, first], amplitude[:, first], count, classes)
+
+
+def constant_latents(laws: Sequence[PatchLaw]) -> Latents:
+    """The noiseless populations of laws with constant amplitudes and counts along a leading axis of runs; no
+    vector is made, so that patches and dimension may be any number."""
+    k = laws[0].k
+    alike = all(law.k == k for law in laws)
+    require(alike, "laws of one batch have one k", f"k={sorted({law.k for law in laws})}", "batch by k")
+    for law in laws:
+        law.require_constant()
+    amplitude = [[[law.of_class(n, j).moment(1) for n in AMPLITUDES] for j in range(k)] for law in laws]
+    counts = [[law.robust_patches.low, law.patches - law.robust_patches.low] for law in laws]
+    count = torch.tensor(counts, dtype=torch.float64)[:, None].expand(-1, k, -1)
+    kind = torch.tensor([True, False]).expand(k, -1)
+    return Latents(torch.arange(k), kind, torch.tensor(amplitude, dtype=torch.float64), count, k)
 
 
 def first_patches(batch: PatchBatch, data: Latents) -> Tensor:
@@ -163,6 +191,20 @@ def draw(
     return Coefficients(along[0], along[1], eye, factor @ factor.mT, start)
 
 
+def widened(state: Coefficients, width: int) -> Coefficients:
+    """The same networks with neurons of zero weight up to a width: they see 0, put out 0 and never move, so
+    that runs of several widths fit into one batch."""
+    *runs, k, m, _ = state.u.shape
+    more = width - m
+
+    def square(t: Tensor) -> Tensor:
+        wide = torch.nn.functional.pad(t.view(*runs, k, m, k, m), (0, more, 0, 0, 0, more))
+        return wide.reshape(*runs, k * width, k * width)
+
+    u, v = (torch.nn.functional.pad(t, (0, 0, 0, more)) for t in (state.u, state.v))
+    return Coefficients(u, v, square(state.e), square(state.gram), state.time)
+
+
 def reconstruct(state: Coefficients, u: Tensor, v: Tensor, w0: Tensor) -> Tensor:
     """The weights of the coefficients (Lemmas D.2, D.16), given features and initial weights."""
     flat = w0.flatten(-3, -2)
@@ -177,19 +219,21 @@ class DataPass(NamedTuple):
     slope: Tensor
 
 
-def _look(spec: PatchNetSpec, z: Tensor, multiplicity: Tensor) -> DataPass:
+def _look(spec: Smoothed, z: Tensor, multiplicity: Tensor) -> DataPass:
     value = smoothed_relu(z, spec.q, spec.rho).sum(-1)
     return DataPass((value * multiplicity[..., None]).sum(-2), smoothed_relu_slope(z, spec.q, spec.rho))
 
 
-def clean_pass(spec: PatchNetSpec, state: Coefficients, data: Latents) -> DataPass:
+def clean_pass(spec: Smoothed, state: Coefficients, data: Latents) -> DataPass:
     """Outputs and slopes at the clean data: ⟨w_ir, x_p⟩ = α_p U_iry or β_p V_iry."""
     xu, xv = data.coordinates()
-    z = torch.einsum("ngj,...irj->...ngir", xu, state.u) + torch.einsum("ngj,...irj->...ngir", xv, state.v)
+    z = torch.einsum("...ngj,...irj->...ngir", xu, state.u) + torch.einsum(
+        "...ngj,...irj->...ngir", xv, state.v
+    )
     return _look(spec, z, data.multiplicity)
 
 
-def standard_velocity(spec: PatchNetSpec, data: Latents) -> Velocity:
+def standard_velocity(spec: Smoothed, data: Latents) -> Velocity:
     """Lemma D.4 per unit of η: U_iry' = E[(1{y=i} − logit_i) Σ_{p∈J_R} σ̃'(α_p U_iry) α_p], and V' with β on
     J_NR."""
     xu, xv = data.coordinates()
@@ -197,9 +241,11 @@ def standard_velocity(spec: PatchNetSpec, data: Latents) -> Velocity:
     def velocity(state: Coefficients) -> Motion:
         seen = clean_pass(spec, state, data)
         weight = _pulled(seen, data)
-        du = torch.einsum("...ngir,ngj->...irj", weight, xu)
-        dv = torch.einsum("...ngir,ngj->...irj", weight, xv)
-        speed = torch.einsum("ngj,...irj->...ngir", xu, du) + torch.einsum("ngj,...irj->...ngir", xv, dv)
+        du = torch.einsum("...ngir,...ngj->...irj", weight, xu)
+        dv = torch.einsum("...ngir,...ngj->...irj", weight, xv)
+        speed = torch.einsum("...ngj,...irj->...ngir", xu, du) + torch.einsum(
+            "...ngj,...irj->...ngir", xv, dv
+        )
         return Motion(du, dv, None, _output_speed(seen, speed, data))
 
     return velocity
@@ -213,8 +259,15 @@ def _output_speed(seen: DataPass, speed: Tensor, data: Latents) -> Tensor:
 def _pulled(seen: DataPass, data: Latents) -> Tensor:
     """(1{y=i} − logit_i) σ̃' with multiplicities and the mean over points: what every coefficient's update is
     linear in."""
-    pull = -CROSS_ENTROPY.grad(seen.outputs, data.y.expand(seen.outputs.shape[:-1])) / len(data.y)
+    pull = descent_pull(seen.outputs, data.y.expand(seen.outputs.shape[:-1])) / len(data.y)
     return seen.slope * pull[..., None, :, None] * data.multiplicity[..., None, None]
+
+
+def descent_pull(outputs: Tensor, y: Tensor) -> Tensor:
+    """1{y=i} − logit_i (…, n, k), with 1 − logit_y as the sum of the other logits: the difference is lost to
+    rounding where F_y exceeds the others by more than 36, and over polynomial time it does."""
+    others = torch.softmax(outputs, -1).scatter(-1, y[..., None], 0.0)
+    return (-others).scatter(-1, y[..., None], others.sum(-1, keepdim=True))
 
 
 class Perturbed(NamedTuple):
@@ -234,19 +287,25 @@ class CoefficientClip(NamedTuple):
     approximation of Lemma 5.2 does.
     """
 
-    eps: float
+    eps: float | Tensor
     step_size: float | Tensor
     two_sided: bool = False
     features_only: bool = False
 
     def __call__(self, ascent: Tensor) -> Tensor:
         """What is subtracted from a coefficient whose ascent direction is ``ascent`` (…, n, g, j)."""
-        size = self.step_size
-        scaled = ascent * (size.view(-1, 1, 1, 1) if isinstance(size, Tensor) else size)
-        return scaled.clamp(-self.eps if self.two_sided else None, self.eps)
+        scaled, eps = ascent * _a_run_each(self.step_size), _a_run_each(self.eps)
+        if isinstance(eps, Tensor):
+            upper = torch.minimum(scaled, eps)
+            return torch.maximum(upper, -eps) if self.two_sided else upper
+        return scaled.clamp(-eps if self.two_sided else None, eps)
 
 
-def perturb(spec: PatchNetSpec, state: Coefficients, data: Latents, clip: CoefficientClip) -> Perturbed:
+def _a_run_each(value: float | Tensor) -> float | Tensor:
+    return value.view(-1, 1, 1, 1) if isinstance(value, Tensor) else value
+
+
+def perturb(spec: Smoothed, state: Coefficients, data: Latents, clip: CoefficientClip) -> Perturbed:
     """Lemma D.17: x̃ = x − min{ε, η̃ Σ_s σ̃'(⟨w_ys, x_p⟩) (·)_ys}, coefficient by coefficient."""
     xu, xv = data.coordinates()
     slope = clean_pass(spec, state, data).slope
@@ -264,7 +323,7 @@ def perturb(spec: PatchNetSpec, state: Coefficients, data: Latents, clip: Coeffi
     return Perturbed(xu - lower[0], xv - lower[1], gamma)
 
 
-def adversarial_velocity(spec: PatchNetSpec, data: Latents, clip: CoefficientClip) -> Velocity:
+def adversarial_velocity(spec: Smoothed, data: Latents, clip: CoefficientClip) -> Velocity:
     """Lemma D.18 per unit of η: the same descent at the perturbed patches, which meet the initial directions
     through their Gram."""
 
@@ -287,7 +346,7 @@ def adversarial_velocity(spec: PatchNetSpec, data: Latents, clip: CoefficientCli
     return velocity
 
 
-def adversarial_pass(spec: PatchNetSpec, state: Coefficients, data: Latents, x: Perturbed) -> DataPass:
+def adversarial_pass(spec: Smoothed, state: Coefficients, data: Latents, x: Perturbed) -> DataPass:
     """Outputs and slopes at the perturbed data."""
     z = torch.einsum("...ngj,...irj->...ngir", x.u, state.u) + torch.einsum(
         "...ngj,...irj->...ngir", x.v, state.v

@@ -55,10 +55,10 @@ class StepRates(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """(O) with the attack (A): α³, ρ = (1−γ)³, η, λ and N."""
+    """(O) with the attack (A): α³, ρ = (1−γ)³, η, λ and N; ρ may be one number a run, (R, 1)."""
 
     cube: float
-    rho: float
+    rho: float | Tensor
     eta: float
     lam: float
     n: int

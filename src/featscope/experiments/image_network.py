@@ -203,6 +203,6 @@ EXPERIMENT = Experiment(
     size=size,
     revision=3,
     columns={"training": Epochs, "epoch": Kept},
-    needs_data=("mnist",),
+    data=lambda spec: (spec.dataset,),
 )
 EXPERIMENTS = (EXPERIMENT,)

@@ -106,7 +106,7 @@ def _make(request: Request, folder: Folder, children: Mapping[str, Run]) -> Run:
     return Run(done.path)
 
 
-def _follow_parent() -> None:
+def follow_parent() -> None:
     """End this worker when the command that started it is gone; a pool's worker would wait for ever."""
     parent = parent_process()
 
@@ -196,7 +196,7 @@ def run_all(
     if jobs <= 1:
         _one_by_one(work)
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_follow_parent) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=follow_parent) as pool:
         try:
             _drain(pool, jobs, work)
         except BrokenProcessPool:

@@ -7,11 +7,12 @@ import functools
 import json
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar, cast
 
+import polars as pl
 import torch
 from pydantic import BaseModel, field_validator
 from pydantic.fields import FieldInfo
@@ -21,7 +22,8 @@ from featscope.core.errors import BadInput, known_as, require, unknown
 from featscope.core.files import canonical
 from featscope.core.frozen import Value, json_form, other_types, registered
 from featscope.core.settings import letter_of, setting
-from featscope.core.store import Folder, Json
+from featscope.core.store import Folder, Json, Rows
+from featscope.core.stored import Label
 from featscope.experiments.cost import Cost, Size, expected, require_affordable
 from featscope.experiments.highlights import Highlight
 
@@ -35,6 +37,14 @@ class HasSettings(Protocol):
     @property
     def settings(self) -> Spec:
         """The resolved spec."""
+        ...
+
+
+class Readable(HasSettings, Protocol):
+    """A finished run with its rows."""
+
+    def part(self, name: str, **labels: Label) -> pl.DataFrame:
+        """The rows of one part."""
         ...
 
 
@@ -83,6 +93,15 @@ def _nothing(spec: Spec) -> Mapping[str, Request]:
 
 
 @dataclass(frozen=True)
+class Batch(Generic[T]):
+    """How settings are run at once along one leading axis: those of one ``shape`` together; ``run`` gives a
+    writer for each, which does with a folder what the experiment's own run would."""
+
+    shape: Callable[[T], Hashable]
+    run: Callable[[Sequence[T]], Sequence[Callable[[Folder], Json]]]
+
+
+@dataclass(frozen=True)
 class Experiment(Generic[T]):
     """A named experiment: what it shows, its spec, and the function that runs it and returns its summary."""
 
@@ -93,7 +112,8 @@ class Experiment(Generic[T]):
     run: Callable[[T, Folder], Json]
     takes: Mapping[str, str]
     revision: int = 1
-    needs_data: tuple[str, ...] = field(default=())
+    #: the data sets and weights that settings read; None for what needs none
+    data: Callable[[T], tuple[str, ...]] | None = None
     #: whether its rows say themselves which runs diverged, so that judges have counted them
     counts_diverged: bool = False
     #: the runs that it reads, by labels of its own
@@ -104,6 +124,16 @@ class Experiment(Generic[T]):
     highlights: tuple[Highlight, ...] = ()
     #: how large settings are, so that cost is known before they run
     size: Callable[[T], Size] | None = None
+    #: how several settings are run at once, where they can
+    batch: Batch[T] | None = None
+    #: a row of order parameters for each seed of a run; without it, the numbers of its summary
+    order: Callable[[Readable], Rows] | None = None
+    #: too long for a check of everything, which reads the run that the package brings along instead
+    by_name: bool = False
+
+    def needs_data(self, profile: str, overrides: Overrides | None = None) -> tuple[str, ...]:
+        """What must have been fetched for a run in a profile with overrides."""
+        return () if self.data is None else self.data(resolve(self, profile, overrides))
 
     def measured(self, profile: str) -> float | None:
         """What `takes` says, in seconds, where it was measured."""

@@ -61,6 +61,8 @@ class Images:
     labels: Bytes
     classes: tuple[str, ...]
     sha256: str
+    #: whether the files are the published ones; otherwise they are the user's own, of the same form
+    published: bool = True
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -173,11 +175,13 @@ def load(name: str, split: Split, root: Path | None = None) -> Images:
     """Open one split, memory-mapped. The hashes were checked when it was written; :func:`verify` checks them
     again."""
     data, home = dataset(name), data_folder(root)
-    entries = _manifest(data, home)["arrays"]
+    manifest = _manifest(data, home)
+    entries = manifest["arrays"]
     pixels, labels = (
         _open(data, home, f"{split}-{kind}", entries[f"{split}-{kind}"]) for kind in ("images", "labels")
     )
-    return Images(name, split, pixels, labels, data.classes, entries[f"{split}-images"]["sha256"])
+    hashed, checked = entries[f"{split}-images"]["sha256"], bool(manifest["published"])
+    return Images(name, split, pixels, labels, data.classes, hashed, checked)
 
 
 def verify(data: Dataset, root: Path) -> dict[str, Any]:

@@ -12,15 +12,18 @@ from featscope.laws.clusters import ClusterBatch, ClusterLaw
 
 
 def proof_epsilon(law: ClusterLaw, n: int) -> float:
-    """ε of Lemma B.7: max{2 ln(n/k)/(√(n/k) − ln(n/k)), k²Δ/d, k²/n} with Δ = 4√d ln d; infinite where √(n/k)
-    ≤ ln(n/k)."""
-    share = n / law.k
-    gap = math.sqrt(share) - math.log(share)
-    first = 2 * math.log(share) / gap if gap > 0 else math.inf
-    return max(first, law.k**2 * cross_bound(law.d) / law.d, law.k**2 / n)
+    """ε of Lemma B.7 for a law and its number of training points."""
+    return epsilon(law.k, law.d, n)
 
 
-def cross_bound(d: int) -> float:
+def epsilon(k: float, d: float, n: float) -> float:
+    """ε of Lemma B.7: max{2 ln(n/k)/(√(n/k) − ln(n/k)), k²Δ/d, k²/n} with Δ = 4√d ln d."""
+    share = n / k
+    first = 2 * math.log(share) / (math.sqrt(share) - math.log(share))
+    return max(first, k**2 * cross_bound(d) / d, k**2 / n)
+
+
+def cross_bound(d: float) -> float:
     """Δ = 4√d ln d of Proposition A.6."""
     return 4 * math.sqrt(d) * math.log(d)
 

@@ -66,6 +66,13 @@ class ClusterDraw(NamedTuple):
     directions: Tensor  # (weights, D): i.i.d. N(0, I_d), or the copy of such vectors
 
 
+def _root(gram: Tensor) -> Tensor:
+    """The symmetric square root of a Gram matrix that may be singular."""
+    values, vectors = torch.linalg.eigh(gram)
+    root: Tensor = vectors @ torch.diag(values.clamp(min=0).sqrt()) @ vectors.mT
+    return root
+
+
 class ClusterLaw(Value):
     """FA's law: k clusters in R^d, features of norm √d and pairwise cosine ``cosine``; the first ``positive``
     make J₊.
@@ -107,11 +114,11 @@ class ClusterLaw(Value):
         )
         # The Gram matrix (1−c)I + c·11ᵀ has eigenvalues 1−c and 1+(k−1)c.
         low = -1 / (k - 1)
-        if not low < self.cosine < 1:
+        if not low * ROUNDING <= self.cosine < 1:
             raise BadInput(
-                "the cosines must make a positive definite Gram matrix",
+                "the cosines must make a positive semidefinite Gram matrix",
                 f"cosine={self.cosine}, k={k}",
-                f"use a cosine above {low:.4g} and below 1",
+                f"use a cosine from {low:.4g} (the simplex) on and below 1",
             )
         if self.probabilities is not None:
             p = self.probabilities
@@ -143,6 +150,11 @@ class ClusterLaw(Value):
         minus = self.k - self.plus
         return max(self.plus / minus, minus / self.plus)
 
+    @property
+    def simplex(self) -> bool:
+        """Whether the features are the corners of a simplex, Σ μ_j = 0: the least cosine there is."""
+        return math.isclose(self.cosine, -1 / (self.k - 1), rel_tol=1e-9)
+
     def signs(self, dtype: torch.dtype = torch.float64) -> Tensor:
         """(k,): +1 on J₊, −1 on J₋."""
         return torch.where(torch.arange(self.k) < self.plus, 1.0, -1.0).to(dtype)
@@ -150,7 +162,7 @@ class ClusterLaw(Value):
     def features(self, coordinates: int | None = None, dtype: torch.dtype = torch.float64) -> Tensor:
         """(k, D) features μ_j, zero beyond the first k coordinates."""
         gram = (1 - self.cosine) * torch.eye(self.k, dtype=torch.float64) + self.cosine
-        block = math.sqrt(self.d) * torch.linalg.cholesky(gram)
+        block = math.sqrt(self.d) * (_root(gram) if self.simplex else torch.linalg.cholesky(gram))
         wide = torch.zeros(self.k, coordinates or self.d, dtype=dtype)
         wide[:, : self.k] = block.to(dtype)
         return wide

@@ -186,19 +186,22 @@ class PatchLaw(Value):
         )
         return batch._replace(x=batch.x - gone)
 
-    def population(self) -> PatchBatch:
-        """The noiseless population when amplitudes and counts are constant: one point for each class (§5, σ_n
-        = 0)."""
+    def require_constant(self) -> None:
+        """Refuse a law whose noiseless population is more than one point a class."""
         constant = self.robust_patches.low == self.robust_patches.high and all(
             self.of_class(name, j).name == "constant" for name in ("alpha", "beta") for j in range(self.k)
         )
-        remedy = "use constant amplitudes, or a noiseless sample as the population"
         require(
             constant,
             "the population is one point a class only for constant amplitudes and counts",
             repr(self.alpha),
-            remedy,
+            "use constant amplitudes, or a noiseless sample as the population",
         )
+
+    def population(self) -> PatchBatch:
+        """The noiseless population when amplitudes and counts are constant: one point for each class (§5, σ_n
+        = 0)."""
+        self.require_constant()
         y = torch.arange(self.k)
         robust = (torch.arange(self.patches) < self.robust_patches.low).expand(self.k, -1)
         rows = [

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import torch
-from judging import Cannot, Case, Table, judged, made
+from judging import Case, Table, judged, made
 
 from featscope.experiments.run import Run
 
@@ -207,37 +207,6 @@ def lawful(**changes: float) -> dict[str, float]:
 
 def exponential(b: float) -> list[float]:
     return [7 * math.exp(b * d) for d in DIMENSIONS]
-
-
-def _count() -> tuple[Case, ...]:
-    noisy = [a * b for a, b in zip(exponential(RATE), (1.0, 9.0, 0.1, 1.0), strict=True)]
-    return (
-        Case(packing(exponential(RATE)), "HOLDS", RATE, 0.9 * RATE),
-        Case(packing(exponential(0.9001 * RATE)), "HOLDS", 0.9001 * RATE, 0.9 * RATE),
-        # At δ = .1 there are five sites a dimension.
-        Case(packing(exponential(1.0), delta=0.1), "HOLDS", 1.0, 0.9 * math.log(5) / 4),
-        Case(packing(noisy), "INCONCLUSIVE", None, 0.9 * RATE),
-        Case(packing([1.0, NAN, 9.0, 27.0]), "INCONCLUSIVE", None, 0.9 * RATE),
-        Case(packing([0.0, 1.0, 9.0, 27.0]), "INCONCLUSIVE", None, 0.9 * RATE),
-    )
-
-
-@judged("EP-lower", "count")
-def _lower() -> Cannot:
-    return Cannot(
-        "no run can fail it: `needed` solves the VC bound for the packing's own sites^D, so its rate is "
-        "ln(sites)/4 by algebra, which is what the judge holds it to (less BEND); CG-T5.3 judges the argument",
-        _count(),
-    )
-
-
-@judged("EP-manifold", "lower")
-def _manifold_lower() -> Cannot:
-    return Cannot(
-        "the same run and judge as EP-lower count with k read for D: nothing about a manifold is computed, "
-        "and the VC bound's rate meets itself",
-        _count(),
-    )
 
 
 def _law() -> Table:

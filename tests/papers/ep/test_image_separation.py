@@ -163,12 +163,12 @@ def test_a_pair_of_one_label_certifies_nothing():
 def test_claims_without_their_data_are_left_out_unless_named(tmp_path, monkeypatch):
     monkeypatch.setenv("FEATSCOPE_DATA", str(tmp_path))
     claim = claims()["EP-sep"]
-    assert ledger.lacks(claim) == ["cifar10", "mnist"]
-    assert claim not in ledger.select([], None, images=True)
-    assert ledger.select(["EP-sep"], None) == [claim]
+    assert ledger.lacks(claim, "cpu") == ["cifar10", "mnist"]
+    assert claim not in ledger.select([], None, "cpu", images=True)
+    assert ledger.select(["EP-sep"], None, "cpu") == [claim]
     monkeypatch.setattr(ledger, "is_there", lambda name: True)
-    assert claim in ledger.select([], None, images=True)
-    assert claim not in ledger.select([], None)
+    assert claim in ledger.select([], None, "cpu", images=True)
+    assert claim not in ledger.select([], None, "cpu")
     plan = experiment("image-separation")
     with pytest.raises(BadInput, match="featscope data fetch"):
         finished(plan, resolve(plan, "quick"), Store(tmp_path / "runs"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from judge_rows_fa_training import falling
@@ -308,9 +308,9 @@ def points(key: str, *by_seed: Sequence[float], unmet: Sequence[Condition] = (),
 
 @judged("FA-T4.5", "paper/robust")
 def _robust_paper() -> Entry:
-    """Points robust beyond 2(1+c)√(d/k) are at most 5 %: with 1 of 4 clusters positive c = 3 and the radius
-    is 8·√(100/4) = 40."""
-    law = {"k": 4, "d": 100, "positive": 1}
+    """Points robust beyond 2(1+c)√(d/k) are at most 5 %: with 25 of 100 clusters positive c = 3 and the radius
+    is 8·√(10⁴/100) = 80 while half the distance of two centres is 71; with 50, c = 1 and it is 40."""
+    law = {"k": 100, "d": 10_000}
     near, far = [39.0] * 50, [41.0] * 50
     return Table(
         holds=_case(points("binary_exact", near, near, **law), "HOLDS", 0.0),
@@ -321,13 +321,14 @@ def _robust_paper() -> Entry:
         more=(
             _case(points("binary_exact", [*near, *near[:45], *far[:5]], **law), "INCONCLUSIVE", 0.05),
             _case(points("binary_exact", [40.1] * 100, **law), "FAILS", 1.0),
-            # three of four positive: the balance is 3 again; two of four: 4·5 = 20; two of three: 6·√(300/3)
-            # = 60
-            _case(points("binary_exact", [39.9] * 100, k=4, d=100, positive=3), "HOLDS", 0.0),
+            # Beyond half the distance of two centres every classifier falls; one that does not is a failure.
+            _case(points("binary_exact", [79.9] * 100, positive=25, **law), "VACUOUS", 0.0, would_be="HOLDS"),
+            _case(points("binary_exact", [80.1] * 100, positive=75, **law), "FAILS", 1.0),
+            # 32 clusters: 4·√(d/32) = √(d/2); 33: a little less
+            _case(points("binary_exact", [1.0] * 100, k=32, d=64), "VACUOUS", 0.0, would_be="HOLDS"),
+            _case(points("binary_exact", [1.0] * 100, k=34, d=64), "HOLDS", 0.0),
+            _case(points("binary_exact", [19.9] * 100, k=4, d=100), "VACUOUS", 0.0, would_be="HOLDS"),
             _case(points("binary_exact", [20.1] * 100, k=4, d=100), "FAILS", 1.0),
-            _case(points("binary_exact", [19.9] * 100, k=4, d=100), "HOLDS", 0.0),
-            _case(points("binary_exact", [59.9] * 100, k=3, d=300), "HOLDS", 0.0),
-            _case(points("binary_exact", [60.1] * 100, k=3, d=300), "FAILS", 1.0),
             _case(
                 points("binary_exact", near, near, unmet=UNMET, **law), "OUT_OF_SCOPE", 0.0, would_be="HOLDS"
             ),
@@ -414,8 +415,13 @@ def built(**changes: Any) -> Run:
         "explicit": [{"radius": 1.0, "right_after": 0.0}],
     }
     tensors = line_proof("built", net="averaging") | line_proof("built", net="decoupled")
-    # √d = 4 and √(d/k) = 2
-    return made("clusters-built", parts, None, tensors, law__d=16, law__k=4, test_points=100)
+    parts["fragile_points"] = [
+        {"point": i, "attacked": r, "along": a}
+        for i, (r, a) in enumerate(changes.get("attacked", [(9.0, 9.0)]))
+    ]
+    # √d = 20 and √(d/k) = 2: the radii of D.2 and P4.8, 8 and 12, are below √(d/2) = 14.1
+    k, d = changes.get("k", 100), changes.get("d", 400)
+    return made("clusters-built", parts, None, tensors, law__d=d, law__k=k, test_points=100)
 
 
 def share(name: str, key: str, good: float) -> Table:
@@ -453,15 +459,17 @@ def _loss() -> Entry:
     )
 
 
-@judged("FA-P4.8", "built")
+@judged("FA-P4.8", "built", "many clusters")
 def _fragile() -> Entry:
     """Right after the perturbation at most 5 % of the time, by a network that is right at least 95 % of the
     time before it."""
 
-    def case(verdict: str, value: float | None, clean: float, fine: float, after: float) -> Case:
-        return _case(
-            built(fragile={"clean": clean, "fine_clean": fine, "right_after_explicit": after}), verdict, value
-        )
+    def case(
+        verdict: str, value: float | None, clean: float, fine: float, after: float, k: int = 100
+    ) -> Case:
+        found = {"clean": clean, "fine_clean": fine, "right_after_explicit": after}
+        would_be = "HOLDS" if verdict == "VACUOUS" else None
+        return _case(built(fragile=found, k=k), verdict, value, would_be=would_be)
 
     return Table(
         holds=case("HOLDS", 0.0, 1.0, 0.96, 0.0),
@@ -475,18 +483,22 @@ def _fragile() -> Entry:
             case("FAILS", None, NAN, 1.0, 0.0),
             case("FAILS", None, 1.0, NAN, 0.0),
             case("INCONCLUSIVE", 0.05, 1.0, 1.0, 0.05),
+            # 6√(d/72) = √(d/2): every classifier fails there
+            case("VACUOUS", 0.0, 1.0, 1.0, 0.0, k=72),
+            case("HOLDS", 0.0, 1.0, 1.0, 0.0, k=74),
+            case("FAILS", 0.2, 1.0, 1.0, 0.2, k=10),
         ),
     )
 
 
-@judged("FA-TD.2", "built")
+@judged("FA-TD.2", "built", "many clusters")
 def _biased() -> Entry:
     """The most robust network among those that are right at least 95 % of the time."""
 
-    def case(verdict: str, value: float | None, *pairs: tuple[float, float]) -> Case:
-        return _case(
-            built(biased=[{"clean": clean, "robust_far": robust} for clean, robust in pairs]), verdict, value
-        )
+    def case(verdict: str, value: float | None, *pairs: tuple[float, float], k: int = 100) -> Case:
+        rows = [{"clean": clean, "robust_far": robust} for clean, robust in pairs]
+        would_be = "HOLDS" if verdict == "VACUOUS" else None
+        return _case(built(biased=rows, k=k), verdict, value, would_be=would_be)
 
     return Table(
         holds=case("HOLDS", 0.0, (1.0, 0.0), (0.96, 0.0), (0.94, 1.0)),
@@ -498,5 +510,41 @@ def _biased() -> Entry:
             case("FAILS", 0.9, (1.0, 0.0), (NAN, 0.9)),
             case("INCONCLUSIVE", None, (0.5, 0.0), (0.9, 0.0)),
             case("INCONCLUSIVE", 0.05, (1.0, 0.05), (1.0, 0.0)),
+            # 4√(d/32) = √(d/2)
+            case("VACUOUS", 0.0, (1.0, 0.0), k=32),
+            case("HOLDS", 0.0, (1.0, 0.0), k=34),
+            case("FAILS", 0.3, (1.0, 0.3), k=10),
         ),
     )
+
+
+def measured(radii: Callable[[float, float], dict[str, Any]]) -> Table:
+    """The largest radius ÷ √(d/k) does not grow from k = 10 to k = 100; √(d/k) is 10 and 2."""
+
+    def case(verdict: str, value: float | None, few: float, many: float, spare: float = 0.0) -> Case:
+        runs = {
+            "few": built(k=10, d=1000, **radii(10 * few, spare)),
+            "many": built(k=100, d=400, **radii(2 * many, spare)),
+        }
+        return Case(runs, verdict, value, 0.1)
+
+    return Table(
+        holds=case("HOLDS", 0.0, 1.2, 1.2),
+        fails=case("FAILS", 0.5, 1.0, 10**0.5),
+        at_bound=case("HOLDS", 0.1 - 1e-9, 1.0, 10 ** (0.1 - 1e-9)),
+        bad_seed=case("FAILS", 1.0, 1.0, 10.0, spare=0.01),
+        nan=case("FAILS", None, 1.0, NAN),
+        more=(case("HOLDS", -1.0, 1.0, 0.1), case("FAILS", 0.101, 1.0, 10**0.101)),
+    )
+
+
+judged("FA-P4.8", "measured")(
+    lambda: measured(lambda top, spare: {"attacked": [(spare, 99.0), (top, 99.0), (1e9, spare)]})
+)
+judged("FA-TD.2", "measured")(
+    lambda: measured(
+        lambda top, spare: {
+            "biased": [{"clean": 1.0, "max": spare}, {"clean": 0.96, "max": top}, {"clean": 0.94, "max": 1e9}]
+        }
+    )
+)

@@ -26,7 +26,7 @@ from featscope.papers.fa.clusters_ablations import SweptHeatMap
 from featscope.papers.fa.clusters_figures import Attacks, Fig3BySeed, Fig3Curve, Fig3Spec, PointRadii
 from featscope.papers.fa.runs import recertified
 
-CLAIMS = [claim for claim in fa.CLAIMS if not ledger.data_of(claim)]
+CLAIMS = [claim for claim in fa.CLAIMS if not ledger.data_of(claim, "cpu")]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 shown are the run's."""
 
 import math
+from typing import Any
 
 import pytest
 from judge_rows_fa_embeddings import SPOILED as SPOILED_HEAD
@@ -75,23 +76,17 @@ def test_each_built_network_is_verified_by_its_own_certificates(claim: str, part
     assert finding(claim, "built", {"run": run}).evidence["proof"]["settled"] == 1
 
 
-def test_a_radius_at_which_no_classifier_is_robust_is_noted() -> None:
-    # 2(1+c)√(d/k) is above √(d/2) for k = 4 and c = 3, below it for k = 100 and c = 1: 4√(d/100) < √(d/2)
-    assert (
-        "no classifier"
-        in finding("FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0], **LAW)}).evidence["note"]
-    )
-    assert (
-        "note"
-        not in finding(
-            "FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0], k=100, d=200)}
-        ).evidence
-    )
-    # 4√(32/32) = √(32/2): what is reached is not exceeded.
-    assert (
-        "note"
-        not in finding("FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0], k=32, d=32)}).evidence
-    )
+def test_a_radius_at_which_no_classifier_is_robust_says_from_which_k_on_it_is_smaller() -> None:
+    def found(**law: int) -> dict[str, Any]:
+        run = points("binary_exact", [1.0] * 100, **law)
+        return dict(finding("FA-T4.5", "paper/robust", {"run": run}).evidence)
+
+    # 2(1+c)√(d/k) = 8·5 is above √(d/2) = 7.1 for k = 4 and c = 3; 2·8² = 128 clusters are the last too few
+    assert "exceeds half the distance of two centres, 7.1" in found(**LAW)["vacuous"]
+    assert found(**LAW)["opens_at"] == {"k": 129}
+    # 4√(d/k): 32 clusters are the last too few
+    assert found(k=32, d=32)["opens_at"] == {"k": 33}
+    assert "vacuous" not in found(k=100, d=200)
 
 
 def test_radii_are_summarised_by_their_medians() -> None:
@@ -99,8 +94,6 @@ def test_radii_are_summarised_by_their_medians() -> None:
         "FA-T4.5", "paper/robust", {"run": points("binary_exact", [1.0, 2.0, 9.0], **LAW)}
     ).evidence
     assert found["median_exact"] == 2.0
-    # √(100/2), half the distance of two centres
-    assert ", 7.1, " in found["note"]
     run = points("fine_certified", [3.0, 4.0, 9.0], **LAW)
     assert finding("FA-T4.7", "paper/robust", {"run": run}).evidence["medians"] == {
         "certified": 4.0,
@@ -164,16 +157,21 @@ def test_inactive_rows_are_counted() -> None:
     assert (flow["rows"], flow["rows_with_inactive"], flow["first_recorded"]) == (2, 0, [0.1, 1.0])
 
 
-def test_broken_items_of_a_lemma_are_named_with_value_and_bound() -> None:
+def test_items_of_a_lemma_are_named_with_value_bound_and_opening() -> None:
     rows = [[SPOILED, GOOD | {"lambda_other": 0.5, "sigma_other": 0.02}]]
-    found = finding("FA-LB.7", "assumption", {"run": assumption("binary", rows)}).evidence
-    assert found["broken"] == ["8: |λ| of other clusters"]
-    assert found["items"]["8: |λ| of other clusters"] == [0.5, 0.01]
+    found = finding("FA-LB.7", "other classes/whole flow", {"run": assumption("binary", rows)}).evidence
+    assert found["decided_by"] == "8: |λ| of other clusters"
+    lam = found["parts"]["8: |λ| of other clusters"]
+    assert (lam["verdict"], lam["value"], lam["bound"]) == ("FAILS", 0.5, 0.01)
+    loose = finding("FA-LB.7", "other classes/whole flow", {"run": assumption("binary", rows, epsilon=0.6)})
+    # ε ≤ .1 from k = 10 on; |σ| would be bounded by 2ε, from 13 on
+    assert loose.evidence["opens_at"] == {"k": 13}
 
 
 def test_built_networks_show_radii_in_their_units() -> None:
     good = [{"clean": 1.0, "robust_far": 0.0, "max": size} for size in (3.0, 5.0)]
-    row = {"robust_third": 1.0, "min": 2.0, "median_plus": 6.0, "median_minus": 8.0}
+    # √d = 20, √(d/k) = 2
+    row = {"robust_third": 1.0, "min": 10.0, "median_plus": 30.0, "median_minus": 40.0}
     run = {"run": built(biased=good, decoupled=row)}
     assert finding("FA-TD.2", "built", run).evidence["largest_radius"] == 2.5
     assert finding("FA-TD.3", "built", run).evidence["in_units_of_root_d"] == {

@@ -18,6 +18,7 @@ import math
 from scipy.optimize import brentq
 
 from featscope.core.errors import require
+from featscope.laws.graph_packing import packing_levels
 
 
 def vc_bound(parameters: float, layers: float, units: float) -> float:
@@ -45,7 +46,7 @@ def shattered_share(mu: float) -> float:
 
 
 def _least(size: float, vc_of: object) -> int:
-    low, high = 1, 2
+    low, high = 0, 1
     while vc_of(high) < size:  # type: ignore[operator]
         low, high = high, high * 2
     while high - low > 1:
@@ -68,6 +69,26 @@ def parameters_needed_at_depth(sites: float, mu: float, layers: int) -> int:
 def packing_sites(dim: int, delta: float) -> int:
     """Sites of a grid in [0,1]^{dim−1} whose spacing exceeds 2δ: a 2δ-packing of the hyperplane in every ℓp
     norm."""
-    require(0 < delta < 0.5, "δ must lie between 0 and ½", f"delta={delta}", "change delta")
-    levels = math.ceil(1 / (2 * delta))
-    return int(levels ** (dim - 1))
+    return int(packing_levels(delta) ** (dim - 1))
+
+
+def parameters_to_shatter(points: float) -> int:
+    """The least W for which the VC bound of one architecture with W parameters, at most W layers and W units
+    reaches so many points."""
+    return _least(points, lambda w: vc_bound(w, w, w))
+
+
+def shattered_in_balls(n: int, dim: int, eps: float, delta: float) -> int:
+    """Points that networks must shatter if they can fit any labels of n balls of radius δ in ℓ∞, 2ε apart.
+
+    A pair of balls of opposite labels holds p points whatever their labels: each of the 2^{p−1} − 1 ways to
+    part them has a coordinate of its own, in which the parts lie 2(ε − δ) apart; it takes δ ≥ ε/2. Pairs are
+    kept apart by further coordinates. Without room for that, a ball holds one point.
+    """
+    levels = packing_levels(eps)
+    single = min(n, int(levels**dim))
+    apart = math.ceil(math.log(max(n // 2, 1)) / math.log(levels) - 1e-12)
+    room = dim - apart
+    if delta < eps / 2 or room < 1:
+        return single
+    return max(single, n // 2 * (int(math.log2(room + 1)) + 1))

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from featscope.core.balls import ball
 from featscope.core.errors import require
+from featscope.core.rules import SAME
 from featscope.nets.built.blocks import block_maximum
 from featscope.nets.built.graph import F64, Graph
 from featscope.nets.built.robust import opposite_distance
@@ -47,7 +48,8 @@ def cells_needed(eps: float, delta: float) -> int:
     """The least K with 1 − δ/ε − 1/(εK) > 0 in ℓ∞: then the interpolant keeps f*'s sign on all δ-balls of
     2ε-separated sets."""
     require(delta < eps, "f* is robust only for δ < ε", f"δ={delta:.4g}, ε={eps:.4g}", "lower delta")
-    return math.floor(1 / (eps - delta)) + 1
+    # ε − δ = .05 is a little more in binary, and K = 20 would leave nothing.
+    return math.floor((1 + SAME) / (eps - delta)) + 1
 
 
 def nodes(cells: int, dim: int) -> Tensor:

@@ -372,7 +372,7 @@ EXPERIMENTS = (
         size=size,
         revision=3,
         columns={"rates": Rates, "learned": Learned},
-        needs_data=("mnist", "cifar10"),
+        data=lambda spec: spec.datasets,
         needs=needed,
     ),
 )

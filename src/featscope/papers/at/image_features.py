@@ -365,7 +365,7 @@ EXPERIMENTS = (
             "curve": FeatureCurve,
             "tested": Tested,
         },
-        needs_data=("mnist",),
+        data=lambda spec: (spec.network.dataset,),
         needs=needed,
     ),
 )

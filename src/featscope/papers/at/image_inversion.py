@@ -200,7 +200,7 @@ EXPERIMENTS = (
         size=size,
         revision=2,
         columns={"cell": CellRead},
-        needs_data=("mnist",),
+        data=lambda spec: (spec.network.dataset,),
         needs=needed,
     ),
 )

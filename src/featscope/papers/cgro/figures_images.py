@@ -11,10 +11,11 @@ from featscope.experiments.image_training import Epochs, ImageTraining
 from featscope.experiments.run import Run
 from featscope.papers.cgro.image_landscape import GRADIENT, ImageLandscape, LandscapeEpochs, LandscapeRadii
 from featscope.plots.axes import ACCURACY, Axis
+from featscope.plots.grids import HeatMap, HeatScale
 from featscope.plots.palette import ATTACKED, CATEGORIES, CLEAN, Look
 from featscope.plots.panels import Panel
 from featscope.plots.picture import Picture
-from featscope.plots.series import Curve, OverSeeds, Rule, by_seed, points
+from featscope.plots.series import Curve, OverSeeds, Rule, Values, by_seed, points
 from featscope.plots.sheet import side_by_side
 
 SAMPLES = {"train": CATEGORIES[0], "test": CATEGORIES[1]}
@@ -82,6 +83,58 @@ def landscape(run: Run) -> Picture:
         claims=("CG-F2",),
         reproduces="CGRO Figure 2",
     )
+
+
+def radii_and_epochs(run: Run) -> Picture:
+    """CGRO Figure 2 e–h as a table: the largest gradient norm by radius and epoch, training and test."""
+    spec, rows = ImageLandscape.of(run), run.part("training")
+    epochs = [int(step) for step in rows[Epochs.step].unique().sort().to_list() if step > 0]
+    tables = {name: _logarithms(rows, name, epochs) for name in SAMPLES}
+    values = np.concatenate([table.ravel() for table in tables.values()])
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    scale = HeatScale("log₁₀ norm", low, max(high, low + 1e-6))
+    names = [_within(radius, spec.training.attack.eps) for radius in spec.watched]
+    maps = [
+        HeatMap(
+            f"{name} images",
+            tables[name],
+            scale,
+            "epoch",
+            "within radius",
+            names,
+            [str(epoch) for epoch in epochs],
+            legend=name == "test",
+        )
+        for name in SAMPLES
+    ]
+    return Picture(
+        title=f"Gradient norm by radius and epoch: {_setting(run)}",
+        caption=(
+            "The largest ℓ1 norm of the loss gradient found within a radius of training and of test images, "
+            "mean over images, median over seeds, at every recorded epoch; as its logarithm to base 10. The "
+            "training radius is marked by ε."
+        ),
+        alt="Two tables as colours, training and test images: gradient norm by radius (rows) and epoch.",
+        spec=side_by_side(maps, columns=1),
+        claims=("CG-F2",),
+        reproduces="CGRO Figure 2 (e–h)",
+    )
+
+
+def _within(radius: float, eps: float) -> str:
+    return f"{radius:.3g} = ε" if np.isclose(radius, eps) else f"{radius:.3g}"
+
+
+def _logarithms(rows: pl.DataFrame, name: str, epochs: list[int]) -> Values:
+    """log₁₀ of the gradient norm, (radii, epochs), median over seeds."""
+    columns = []
+    for epoch in epochs:
+        seen = rows.filter(pl.col(Epochs.step) == epoch)[GRADIENT[name]].drop_nulls().to_list()
+        columns.append(np.median(np.asarray(seen, dtype=float), axis=0))
+    with np.errstate(divide="ignore"):
+        found = np.log10(np.stack(columns, -1))
+    return np.where(np.isfinite(found), found, np.nan)
 
 
 def _setting(run: Run) -> str:
@@ -166,7 +219,7 @@ def overfitting(run: Run) -> Picture:
 
 
 FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
-    "image-landscape": {"landscape": landscape, "flatness": flatness},
-    "image-landscape-cifar10": {"landscape": landscape, "flatness": flatness},
+    "image-landscape": {"landscape": landscape, "epochs": radii_and_epochs, "flatness": flatness},
+    "image-landscape-cifar10": {"landscape": landscape, "epochs": radii_and_epochs, "flatness": flatness},
     "image-overfitting": {"overfitting": overfitting},
 }

@@ -10,6 +10,10 @@ _STEP = "The step of the proof of Theorem 4.1 that uses it would not go through 
 _FIGURE = "The figure does not come out on these images."
 
 GLOSSARY = {
+    "PH-signal": Gloss(
+        "N = N*(1 − γ) = σ²d·v_0/((α(1 − γ))³u_p), for every λ",
+        "The critical number of samples would not say where robust overfitting ends.",
+    ),
     "CG-LA.1": Gloss(
         "m z_t² ≤ z_{t+1} − z_t ≤ M z_t² ⇒ z_t ≥ v for t ≥ 3/(m z_0) + (8M/m)⌈log₂(v/z_0)⌉",
         "The tensor-power lemma would be false.",
@@ -89,9 +93,28 @@ GLOSSARY = {
     "CG-E.2-density": Gloss(
         "L_adv − L_clean ≥ Ω(δ E‖∇_X L(X)‖_q)", "The loss is bounded where its gradient need not be."
     ),
+    "CG-fS": Gloss(
+        "f_adv ≈ f_S: R_adv(train) − R_adv(test), R_adv(ε) − R_adv(2ε) on S, max_{‖ξ‖≤ε} L(X + ξ) − L(X) on "
+        "test points, each in units of f_S's",
+        "Adversarial training does more than memorise balls: it carries robustness to unseen images.",
+    ),
+    "CG-depth": Gloss(
+        "clean test error o(1), training error at X^adv o(1), test error at X^adv ≥ ½ − o(1), more layers",
+        "The picture would belong to the one-layer cubic network.",
+    ),
+    "CG-lambda": Gloss(
+        "(1 − λ) L(X) + λ L(X^adv): gap at λ = .9 against 0, clean accuracy at .9 against 1",
+        "The weight of attacked points would not be what decides.",
+    ),
+    "CG-lambda-images": Gloss(
+        "(1 − λ) L(X) + λ L(X^adv): gap at λ = .9 against 0, clean accuracy at .9 against 1",
+        "Real images do not follow the signal law in this.",
+    ),
 }
 RULES_HISTORY = frozenset(
     [
+        "CG-fS",
+        "CG-depth",
         "CG-LD.2",
         "CG-E.1-density",
         "CG-T4.1",
@@ -102,6 +125,7 @@ RULES_HISTORY = frozenset(
         "CG-T5.3",
         "CG-C",
         "CG-F1",
+        "PH-signal",
         "CG-F2",
         "CG-F3",
         "CG-E.1",

@@ -375,7 +375,7 @@ EXPERIMENTS = (
         size=size,
         revision=4,
         columns=COLUMNS,
-        needs_data=("mnist",),
+        data=lambda spec: (spec.dataset,),
     ),
     Experiment(
         name="image-landscape-cifar10",
@@ -391,6 +391,6 @@ EXPERIMENTS = (
         size=size,
         revision=3,
         columns=COLUMNS,
-        needs_data=("cifar10",),
+        data=lambda spec: (spec.dataset,),
     ),
 )

@@ -145,6 +145,6 @@ EXPERIMENTS = (
         size=size,
         revision=4,
         columns={"training": Epochs, "compared": Compared},
-        needs_data=("mnist",),
+        data=lambda spec: (spec.dataset,),
     ),
 )

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from featscope.papers.ep import (
+    bounds,
     built,
+    claims_bounds,
     claims_built,
     claims_separation,
     comparisons,
@@ -18,8 +20,8 @@ from featscope.papers.ep import (
 NAME = "EP"
 TITLE = "Why Robust Generalization in Deep Learning is Difficult"
 SOURCE = "Li, Jin, Zhong, Hopcroft and Wang, arXiv 2205.13863, and the talk"
-EXPERIMENTS = (*built.EXPERIMENTS, *manifold.EXPERIMENTS, *image_separation.EXPERIMENTS)
-CLAIMS = (*claims_built.CLAIMS, *claims_separation.CLAIMS)
+EXPERIMENTS = (*built.EXPERIMENTS, *bounds.EXPERIMENTS, *manifold.EXPERIMENTS, *image_separation.EXPERIMENTS)
+CLAIMS = (*claims_built.CLAIMS, *claims_bounds.CLAIMS, *claims_separation.CLAIMS)
 COMPARISONS = comparisons.COMPARISONS
 FIGURES = {**figures_built.FIGURES, **figures_separation.FIGURES}
 GLOSSARY, RULES_HISTORY = glossary.GLOSSARY, glossary.RULES_HISTORY

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import polars as pl
 
 from featscope.claims.built import formula_met, linear_growth, robust_by_certificate
 from featscope.claims.claim import Claim, Finding, Kind, Need, Reading, Runs
 from featscope.claims.judging import every, exactly, exceeds, grows_at_most, largest, reaches, smallest
-from featscope.claims.packing import exponential, law_holds
 from featscope.core.rules import ROUNDED_SLOPE, SAME
-from featscope.papers.ep.built import MEMORISING_KINDS, Memorising, RobustClassifier
-from featscope.papers.ep.manifold import BehindChart, TalkTable
+from featscope.papers.ep.built import MEMORISING_KINDS, RobustClassifier
+from featscope.papers.ep.claims_bounds import BOUNDS, grows_exponentially
+from featscope.papers.ep.manifold import BehindChart
 
 MEMORISE = {"run": Need("built-memorise")}
 FSTAR = {"run": Need("built-fstar")}
-PACKING = {"run": Need("packing")}
 MANIFOLD = {"run": Need("manifold")}
 
 
 def training(runs: Runs) -> Finding:
-    """Zero robust training error, certified, with a count of order N·d; the talk's √(Nd) stays below it."""
+    """Zero robust training error, certified, with a count of order N·d."""
     rows = runs["run"].part("memorise")
     parts = {
         "robust train margin": robust_by_certificate(rows),
         "formula mismatches": formula_met(rows),
-        "√(Nd) over count": exactly(largest(rows[Memorising.lower_order] / rows[Memorising.parameters]), 1.0),
     }
     for kind in MEMORISING_KINDS:
         parts |= linear_growth(rows, kind, "d")
@@ -88,30 +85,7 @@ def on_manifold(runs: Runs) -> Finding:
         parts[f"k={k}: growth in d"] = grows_at_most(
             chosen[c.d].to_list(), chosen[c.parameters].to_list(), 1.0
         )
-    return every(parts, counts=_manifold_counts(rows))
-
-
-def _manifold_counts(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    c = BehindChart
-    return rows.select(c.k, c.d, c.parameters, c.needed).to_dicts()
-
-
-def manifold_lower(runs: Runs) -> Finding:
-    """exp(Ω(k)) on a k-dimensional manifold: the packing count with k in place of D."""
-    return exponential(runs)
-
-
-def summary_table(runs: Runs) -> Finding:
-    """Every cell of the talk's table: the lower bound may not exceed the upper one."""
-    t, rows, behind = TalkTable, runs["run"].part("table"), runs["run"].part("manifold")
-    cells = [
-        rows[t.train_lower] / rows[t.train_upper],
-        # Both sides have hundreds of digits; in logarithms nothing overflows before the quotient does.
-        10.0 ** (rows[t.general_lower].log(10) - rows[t.general_upper_log10]),
-        behind[BehindChart.needed] / behind[BehindChart.parameters],
-    ]
-    worst = largest(pl.concat([cell.cast(pl.Float64).rename("cell") for cell in cells]))
-    return exactly(worst, 1.0, table=rows.drop("part").to_dicts(), manifold=_manifold_counts(behind))
+    return every(parts, counts=rows.select(c.k, c.d, c.parameters).to_dicts())
 
 
 CLAIMS = (
@@ -124,7 +98,7 @@ CLAIMS = (
         (
             Reading(
                 "built",
-                "memorising network, certificate, exact count and its growth; √(Nd) beside it",
+                "memorising network, certificate, exact count and its growth",
                 MEMORISE,
                 training,
             ),
@@ -147,25 +121,6 @@ CLAIMS = (
         named_kind=Kind.THEOREM,
     ),
     Claim(
-        "EP-lower",
-        "ep",
-        "EP, talk: lower bound",
-        "Robust generalisation needs exp(Ω(d)) parameters already for a linearly separable law.",
-        ("VC bound of Bartlett et al. 2019, Theorem 7",),
-        (
-            Reading(
-                "count", "least number of parameters by VC counting on the packing", PACKING, exponential
-            ),
-            Reading(
-                "law",
-                "the packing is separated, linearly separable, and fragile for the linear classifier",
-                PACKING,
-                law_holds,
-            ),
-        ),
-        named_kind=Kind.THEOREM,
-    ),
-    Claim(
         "EP-manifold",
         "ep",
         "EP, talk: manifold data",
@@ -175,23 +130,13 @@ CLAIMS = (
             Reading(
                 "built", "chart then grid: certificate, attack, counts over k and d", MANIFOLD, on_manifold
             ),
-            Reading("lower", "the packing's count with k in place of D", PACKING, manifold_lower),
-        ),
-        named_kind=Kind.THEOREM,
-    ),
-    Claim(
-        "EP-table",
-        "ep",
-        "EP, talk: Table 1",
-        "Upper and lower bounds on parameters for robust training and robust generalisation.",
-        (),
-        (
             Reading(
-                "cells",
-                "our counts and bounds in every cell; no lower bound above an upper one",
-                MANIFOLD,
-                summary_table,
+                "lower",
+                "packings on flat and curved graphs, listed and measured; the count along k in R^200",
+                BOUNDS,
+                grows_exponentially("manifold"),
             ),
         ),
+        named_kind=Kind.THEOREM,
     ),
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from featscope.certificates.ep import pair_separation
 from featscope.claims.claim import Claim, Finding, Judge, Need, Reading, Runs, plain
-from featscope.claims.judging import exactly, largest, number, scoped, smallest
+from featscope.claims.judging import exactly, explained, largest, number, one_run, scoped, smallest
 from featscope.core.rules import MUCH, RECOMPUTED
 from featscope.experiments.run import Run
-from featscope.papers.ep.image_separation import PAIRS, Closest
+from featscope.papers.ep.image_separation import PAIRS, Apart, Closest
 from featscope.papers.ep.printed import SEPARATION_DIGITS
 
 _SEPARATION = {"run": Need("image-separation")}
@@ -98,6 +99,77 @@ def _readings(dataset: str, title: str) -> tuple[Reading, ...]:
     )
 
 
+# --- SVHN, whose pixels may not be passed on: judged from rows alone
+
+
+def _svhn(judge: Callable[[Run], Finding]) -> Judge:
+    """Out of scope where the files are not the published ones or not the whole of them."""
+
+    def judged(runs: Runs) -> Finding:
+        run = runs["run"]
+        unmet = []
+        if not all(value == 1 for value in _apart(run, Apart.published).values()):
+            unmet.append("the files are not the published ones by their hash")
+        if not all(value == 1 for value in _apart(run, Apart.whole).values()):
+            unmet.append("svhn was not searched as a whole")
+        counts = {pair: plain(value) for pair, value in _apart(run, Apart.twins).items()}
+        return scoped(unmet, explained(judge(run), identical_pairs=counts))
+
+    return judged
+
+
+def _apart(run: Run, column: str, part: str = "apart") -> dict[str, float]:
+    rows = {pair: run.part(part, dataset="svhn", pair=pair) for pair in PAIRS.values()}
+    return {pair: number(found[column].item() if column in found else None) for pair, found in rows.items()}
+
+
+def _cell(pair: str, part: str) -> Callable[[Run], Finding]:
+    """One number of the table, rounded as printed."""
+
+    def judge(run: Run) -> Finding:
+        ours, printed = _apart(run, Apart.separation, part)[pair], _apart(run, Apart.printed)[pair]
+        gap = abs(round(ours, SEPARATION_DIGITS) - printed) if math.isfinite(ours) else math.nan
+        return exactly(gap, 0.5 * 10**-SEPARATION_DIGITS, ours=plain(ours), printed=plain(printed))
+
+    return judge
+
+
+def _balls_apart(run: Run) -> Finding:
+    """2ε ÷ the smallest distance without identical images is at most 1."""
+    least = smallest(_apart(run, Apart.separation).values())
+    eps = largest(_apart(run, Apart.eps).values())
+    share = 2 * eps / least if least != 0 else math.inf
+    return exactly(share, 1.0, separation=plain(least), eps=plain(eps))
+
+
+_SVHN = Need("image-separation", {"datasets": ["svhn"]})
+_SVHN_READINGS = (
+    one_run(
+        "test-train",
+        "the table's test-train distance, as printed",
+        _SVHN,
+        _svhn(_cell("test-train", "apart")),
+    ),
+    one_run(
+        "train-train",
+        "the table's train-train distance, as printed",
+        _SVHN,
+        _svhn(_cell("train-train", "closest")),
+    ),
+    one_run(
+        "train-train without identical images",
+        "the same without images that are identical to one of another label",
+        _SVHN,
+        _svhn(_cell("train-train", "apart")),
+    ),
+    one_run(
+        "separated without identical images",
+        "2ε ÷ the smallest distance, without them, is at most 1",
+        _SVHN,
+        _svhn(_balls_apart),
+    ),
+)
+
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "EP-sep",
@@ -107,5 +179,13 @@ CLAIMS: tuple[Claim, ...] = (
         "than the perturbations they should withstand.",
         ("the whole data set is searched",),
         (*_readings("mnist", "MNIST"), *_readings("cifar10", "CIFAR-10")),
+    ),
+    Claim(
+        "EP-sep-svhn",
+        "ep",
+        "talk, table of separations, SVHN",
+        "SVHN's images of different labels are as far apart as the table says, and further than twice ε.",
+        ("the whole data set is searched", "the published files"),
+        _SVHN_READINGS,
     ),
 )

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from featscope.claims.comparison import Comparison
 from featscope.experiments.run import Run
-from featscope.papers.ep.printed import SEPARATIONS
+from featscope.experiments.spec import value_at
+from featscope.papers.ep.printed import RAGHUNATHAN, SEPARATIONS
 
 
 def separations(run: Run) -> list[Comparison]:
@@ -25,4 +26,28 @@ def separations(run: Run) -> list[Comparison]:
     ]
 
 
-COMPARISONS: dict[str, Callable[[Run], list[Comparison]]] = {"image-separation": separations}
+def overfitting(run: Run) -> list[Comparison]:
+    """The four numbers of adversarial training beside those of our last epoch."""
+    line = RAGHUNATHAN["adversarial training"]
+    where = f"ours is {value_at(run.settings, 'dataset')}, theirs CIFAR-10"
+    return [
+        Comparison("talk, table after Raghunathan et al.", name, printed, ours, where)
+        for name, printed, ours in (
+            ("robust test accuracy", line.robust_test, _mean(run, "robust_test_last")),
+            ("robust training accuracy", line.robust_train, _mean(run, "robust_train_last")),
+            ("clean test accuracy", line.clean_test, _mean(run, "clean_test_last")),
+            ("clean training accuracy", line.clean_train, _mean(run, "clean_train_last")),
+        )
+        if printed is not None
+    ]
+
+
+def _mean(run: Run, column: str) -> float | None:
+    found: float | None = run.part("compared")[column].mean()  # type: ignore[assignment]
+    return found
+
+
+COMPARISONS: dict[str, Callable[[Run], list[Comparison]]] = {
+    "image-separation": separations,
+    "image-overfitting": overfitting,
+}

@@ -11,8 +11,9 @@ import polars as pl
 
 from featscope.experiments.packing import Illustration, Packing, PackingCount
 from featscope.experiments.run import Run
+from featscope.papers.ep.bounds import Bounds, CountGrowth, TableLine
 from featscope.papers.ep.built import MEMORISING_KINDS, Memorising, RobustClassifier
-from featscope.papers.ep.manifold import TABLE_DELTA, TABLE_EPS, BehindChart, Manifold, TalkTable
+from featscope.papers.ep.manifold import BehindChart
 from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.built import INDICATORS
 from featscope.plots.grids import TextTable
@@ -173,19 +174,46 @@ def manifold(run: Run) -> Picture:
     ambient = Axis("ambient dimension d", "log", ticks=rows[c.d].unique().sort().to_list())
     panel = Panel("robust on a k-dimensional manifold", ambient, PARAMETERS, drawn, width=320, height=240)
     return Picture(
-        title="Robust generalisation on manifolds, and the talk's table in numbers",
+        title="Robust generalisation on manifolds",
+        caption="The size of networks that are robust on a k-dimensional manifold, along the dimension "
+        "around it.",
+        alt="A line chart, both axes logarithmic: parameters against the ambient dimension, a line a k.",
+        spec=side_by_side([panel]),
+        claims=("EP-manifold",),
+    )
+
+
+def bounds(run: Run) -> Picture:
+    """Least numbers of parameters along d and along k, and the talk's table in numbers."""
+    c, rows = CountGrowth, run.part("growth").sort(CountGrowth.dimension)
+    drawn = []
+    names = {"general": "general case, along d", "manifold": "manifold, along k"}
+    for (kind, name), look in zip(names.items(), CATEGORIES, strict=False):
+        chosen = rows.filter(pl.col(c.kind) == kind)
+        x = chosen[c.dimension].to_numpy()
+        drawn.append(Curve(name, look.dashed(kind == "manifold"), x, chosen[c.needed].to_numpy()))
+        drawn.append(
+            Curve(
+                f"clean linear classifier, {kind}",
+                CLEAN.dashed(kind == "manifold"),
+                x,
+                chosen[c.linear].to_numpy(),
+            )
+        )
+    axis = Axis("dimension d of the space, or k of the manifold")
+    panel = Panel("least parameters by counting", axis, PARAMETERS, drawn, width=340, height=240)
+    return Picture(
+        title="The talk's Table 1 in numbers",
         caption=(
-            "Left: the size of networks that are robust on a k-dimensional manifold, along the dimension "
-            "around it. Right: lower "
-            "and upper bounds on parameters for robust training and for robust generalisation."
+            "Left: the least number of parameters for a small robust error, by counting. Right: lower and "
+            "upper bounds on parameters, every cell in one setting."
         ),
         alt=(
-            "A line chart, both axes logarithmic: parameters against the ambient dimension, one line for "
-            "each k; and a table of "
+            "A line chart, the vertical axis logarithmic: parameters against the dimension; and a table of "
             "bounds by dimension."
         ),
         spec=side_by_side([panel, _talk_table(run)]),
-        claims=("EP-manifold", "EP-table"),
+        claims=("EP-table", "EP-lower", "EP-manifold", "EP-train-lower"),
     )
 
 
@@ -203,18 +231,19 @@ def _count(value: float) -> str:
 
 
 def _talk_table(run: Run) -> TextTable:
-    t, spec = TalkTable, Manifold.of(run)
+    t, spec = TableLine, Bounds.of(run)
     cells = [
         [
             f"{row[t.dimension]:g}",
             f"{row[t.train_lower]:.0f} … {row[t.train_upper]:.0f}",
             f"{_count(row[t.general_lower])} … {_power(row[t.general_upper_log10])}",
+            f"{_count(row[t.manifold_lower])} … {_power(row[t.manifold_upper_log10])}",
         ]
         for row in run.part("table").to_dicts()
     ]
-    size = f"N = {spec.table_n}, ε = {TABLE_EPS:g}, δ = {TABLE_DELTA:g}, μ = {spec.mu:g}"
-    head = ["d", "robust training", "robust generalisation"]
-    return TextTable(f"parameters, lower … upper\n({size})", head, cells, cell=(150, 22))
+    size = f"ℓ∞, N = {spec.n}, ε = {spec.eps:g}, δ = {spec.delta:g}, μ = {spec.mu:g}, k = {spec.intrinsic}"
+    head = ["d", "robust training", "robust generalisation", f"manifold, k = {spec.intrinsic}"]
+    return TextTable(f"parameters, lower … upper\n({size})", head, cells, cell=(130, 22))
 
 
 FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
@@ -222,4 +251,5 @@ FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
     "built-fstar": {"fstar": fstar},
     "packing": {"packing": packing},
     "manifold": {"manifold": manifold},
+    "bounds": {"bounds": bounds},
 }

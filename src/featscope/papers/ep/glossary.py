@@ -11,6 +11,10 @@ GLOSSARY = {
         "∃ReLU network with Õ(N d) parameters and zero robust training error",
         "Memorising would cost more than N d.",
     ),
+    "EP-train-lower": Gloss(
+        "Ω(√(N d)) parameters are needed for zero robust training error",
+        "Balls would hold fewer points than the argument says.",
+    ),
     "EP-f*": Gloss(
         "f*(x) = (d(x, B) − d(x, A))/(d(x, B) + d(x, A)) is ε^{−1}-Lipschitz and robust at δ < ε",
         "The classifier behind the upper bounds would not be robust.",
@@ -31,6 +35,10 @@ GLOSSARY = {
     "EP-sep": Gloss(
         "d(A, B) ≥ 2ε, ℓ_∞, train-train and test-train",
         "Balls around real images of different labels would meet.",
+    ),
+    "EP-sep-svhn": Gloss(
+        "d(A, B) ≥ 2ε, ℓ_∞, train-train and test-train, SVHN",
+        "The table's line is of images without their identical pairs, or of other files.",
     ),
 }
 RULES_HISTORY = frozenset({"EP-f*", "EP-lower"})

@@ -24,13 +24,14 @@ from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_training import data_hashes
 from featscope.experiments.spec import Experiment, Spec, require_one_seed
 from featscope.images.catalogue import DATASETS
-from featscope.images.datasets import Images, load
+from featscope.images.datasets import Images, Split, load
 from featscope.images.separation import closest, nearest_distances
+from featscope.images.twins import twins
 from featscope.laws.separation import conflict
 from featscope.papers.ep.printed import SEPARATIONS
 
 #: whose images are compared with the training images, and the label of that pair of sets
-PAIRS = {"train": "train-train", "test": "test-train"}
+PAIRS: dict[Split, str] = {"train": "train-train", "test": "test-train"}
 
 
 class Closest(Columns):
@@ -46,6 +47,23 @@ class Closest(Columns):
     pairs = column("pairs of different labels there are")
     measured = column("pairs whose distance was measured; the others were ruled out")
     whole = column("whether both sets were searched as a whole")
+    eps = column("the talk's ε for the data set, if it has one")
+    printed = column("the talk's separation, if it has one")
+
+
+class Apart(Columns):
+    """One row for each data set and pair of sets: the closest pair among images that are in no pair of
+    identical ones with different labels."""
+
+    dataset = column("the data set")
+    seed = column("seed of the subsets")
+    pair = column("train-train or test-train")
+    twins = column("pairs of identical images with different labels")
+    left_out = column("images that are in such a pair")
+    separation = column("ℓ∞ distance of the closest pair without them, pixels in [0, 1]")
+    bytes = column("the same in bytes")
+    whole = column("whether both sets were searched as a whole")
+    published = column("whether the files are the published ones, by their hash")
     eps = column("the talk's ε for the data set, if it has one")
     printed = column("the talk's separation, if it has one")
 
@@ -117,7 +135,9 @@ def _chosen(images: Images, n: int | None, seed: int) -> tuple[Any, torch.Tensor
     return images.pixels[index.numpy()], index
 
 
-def _closest(spec: ImageSeparation, name: str, other: str, folder: Folder) -> tuple[Rows, dict[str, Tensor]]:
+def _closest(
+    spec: ImageSeparation, name: str, other: Split, folder: Folder
+) -> tuple[Rows, dict[str, Tensor]]:
     """One cell of the table, with the pair that attains it."""
     seed, told = spec.seed, folder.part("closest", dataset=name, pair=PAIRS[other])
     train = load(name, "train")
@@ -146,6 +166,31 @@ def _closest(spec: ImageSeparation, name: str, other: str, folder: Folder) -> tu
     images = {"left": queries.pixels[pair[0]], "right": train.pixels[pair[1]]}
     labels = torch.tensor([int(queries.labels[pair[0]]), int(train.labels[pair[1]])])
     return [row], {**{k: torch.from_numpy(np.array(v)) for k, v in images.items()}, "labels": labels}
+
+
+def _apart(
+    spec: ImageSeparation, name: str, other: Split, met: dict[str, Any]
+) -> tuple[Rows, dict[str, Tensor]]:
+    """The same cell without identical images of different labels; only a distance of 0 can have any."""
+    c, train, queries = Apart, load(name, "train"), load(name, other)
+    row = {key: met[key] for key in met if key in c.all() and key != Closest.dataset}
+    row |= {c.twins: 0, c.left_out: 0, c.published: train.published}
+    if met[Closest.bytes] == 0:
+        sides = []
+        for images, n in ((queries, spec.train if other == "train" else spec.test), (train, spec.train)):
+            pixels, index = _chosen(images, n, spec.seed)
+            sides.append((pixels, images.labels[index.numpy()]))
+        right = None if other == "train" else sides[1]
+        equal = twins(sides[0], right)
+        kept = [
+            (np.delete(pixels, gone, 0), np.delete(labels, gone))
+            for (pixels, labels), gone in zip(sides, (equal.left, equal.right), strict=True)
+        ]
+        found = closest(kept[0], None if other == "train" else kept[1])
+        gone = len(equal.left) + (0 if other == "train" else len(equal.right))
+        row |= {c.twins: equal.pairs, c.left_out: gone}
+        row |= {c.bytes: found.distance, c.separation: found.distance / 255}
+    return [row], {}
 
 
 def _nearest(spec: ImageSeparation, name: str) -> tuple[Rows, dict[str, Tensor]]:
@@ -183,6 +228,9 @@ def _line(spec: ImageSeparation, name: str, folder: Folder) -> Json:
         line[f"{other}_train"] = row[Closest.separation]
         line["whole"] = line["whole"] and row[Closest.whole]
         line[f"{other}_train_printed"] = getattr(printed, other) if printed else None
+        apart = folder.once("apart", partial(_apart, spec, name, other, row), dataset=name, pair=pair).rows[0]
+        line[f"{other}_train_identical"] = apart[Apart.twins]
+        line[f"{other}_train_without_identical"] = apart[Apart.separation]
     folder.once("nearest", partial(_nearest, spec, name), dataset=name)
     folder.once("matching", partial(_matching, spec, name), dataset=name)
     return line
@@ -229,12 +277,14 @@ EXPERIMENTS = (
         highlights=(
             Highlight("table/*/train_train", "distance of training images of different labels, {}"),
             Highlight("table/*/train_train_printed", "… as printed, {}"),
+            Highlight("table/*/train_train_identical", "… identical pairs of different labels, {}"),
+            Highlight("table/*/train_train_without_identical", "… the distance without them, {}"),
             Highlight("table/*/test_train", "distance of test from training images of another label, {}"),
             Highlight("table/*/test_train_printed", "… as printed, {}"),
         ),
         size=size,
-        revision=3,
-        columns={"closest": Closest, "nearest": Nearest, "matching": Matching},
-        needs_data=("mnist", "cifar10"),
+        revision=4,
+        columns={"closest": Closest, "apart": Apart, "nearest": Nearest, "matching": Matching},
+        data=lambda spec: spec.datasets,
     ),
 )

@@ -1,8 +1,7 @@
-"""`manifold`: robust networks behind a chart of k dimensions, and the talk's table in numbers."""
+"""`manifold`: robust networks behind a chart of k dimensions."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import product
 from typing import Any, ClassVar, Literal
@@ -19,20 +18,16 @@ from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides, Spec
 from featscope.laws.separated import ManifoldLaw
-from featscope.nets.built.counting import packing_sites, parameters_needed
-from featscope.nets.built.fstar import GridClassifier, cells_needed, grid_parameters
+from featscope.nets.built.fstar import GridClassifier, grid_parameters
 from featscope.nets.built.graph import Graph, append
-from featscope.nets.built.robust import memorising_parameters
 
 Row = dict[str, Any]
 #: fresh points that are attacked
 ATTACKED_POINTS = 20
-#: the setting of the talk's Table 1
-TABLE_EPS, TABLE_DELTA, TABLE_DIMENSIONS = 0.2, 0.08, (4, 16, 64)
 
 
 class Manifold(Spec):
-    """The grid network behind a linear chart, over k and d, and the talk's table."""
+    """The grid network behind a linear chart, over k and d."""
 
     dtype: Literal["float64"] = "float64"
     profiles: ClassVar[Mapping[str, Overrides]] = {"quick": {"intrinsic": [2, 3], "ambient": [16, 32, 64]}}
@@ -41,8 +36,6 @@ class Manifold(Spec):
     intrinsic: Sizes = setting((2, 3, 4), "dimensions of the manifold that are swept", letter="k")
     ambient: Sizes = setting((16, 64, 256), "dimensions of the space around it that are swept", letter="d")
     test: int = setting(100, "fresh points on which accuracy is measured", ge=1)
-    mu: float = setting(0.1, "robust error that the counts allow", letter="μ", ge=0, lt=0.5)
-    table_n: int = setting(100, "training points of the talk's table", letter="N", ge=1)
 
 
 class BehindChart(Columns):
@@ -60,20 +53,6 @@ class BehindChart(Columns):
     attacked = column("accuracy of fresh points under PGD, ℓ2")
     radius = column("ℓ2 radius δ in R^d")
     inside_cube = column("whether all fresh points lie in [0, 1]^d")
-    needed = column("least number of parameters by VC counting on the chart's packing")
-    sites = column("points of the chart's packing")
-
-
-class TalkTable(Columns):
-    """One line of the talk's Table 1 with our counts."""
-
-    dimension = column("dimension d")
-    train_upper = column("parameters of the memorising network, ℓ∞")
-    train_lower = column("√(N·d)")
-    general_upper_log10 = column("log10 of the grid network's parameters")
-    general_lower = column("least number of parameters by VC counting")
-    linear_lower = column("the same for a linearly separable law: the packing is one")
-    standard_linear = column("parameters of a linear classifier, d + 1")
 
 
 def chart_network(law: ManifoldLaw, grid: GridClassifier) -> Graph:
@@ -107,49 +86,23 @@ def _manifold_row(spec: Manifold, law: ManifoldLaw) -> Row:
         c.attacked: found.accuracy,
         c.radius: law.radius,
         c.inside_cube: bool((test.x >= 0).all() and (test.x <= 1).all()),
-        c.needed: float(parameters_needed(law.chart.sites, spec.mu)),
-        c.sites: law.chart.sites,
     }
 
 
-def table(spec: Manifold) -> list[Row]:
-    """The talk's Table 1 with our counts: N = table_n, ℓ∞, ε = .2, δ = .08, μ = `mu`."""
-    c = TalkTable
-    rows: list[Row] = []
-    cells = cells_needed(TABLE_EPS, TABLE_DELTA)
-    for dim in TABLE_DIMENSIONS:
-        needed = float(parameters_needed(packing_sites(dim, TABLE_DELTA), spec.mu))
-        rows.append(
-            {
-                c.dimension: dim,
-                c.train_upper: float(memorising_parameters(spec.table_n, dim, 0, "Linf")),
-                c.train_lower: math.sqrt(spec.table_n * dim),
-                c.general_upper_log10: math.log10(grid_parameters(cells, dim)),
-                c.general_lower: needed,
-                c.linear_lower: needed,
-                c.standard_linear: dim + 1,
-            }
-        )
-    return rows
-
-
 def run_manifold(spec: Manifold, folder: Folder) -> Json:
-    """Build behind charts, certify, attack, and fill the table."""
+    """Build behind charts, certify and attack."""
     c = BehindChart
     rows: list[Row] = []
     for seed, k, d in product(spec.seeds, spec.intrinsic, spec.ambient):
         law = ManifoldLaw(k=k, d=d, seed=seed)
         folder.conditions(law.check(law.own_radius), k=k, d=d, seed=seed)
         rows.append(_manifold_row(spec, law))
-    cells = table(spec)
     folder.add("manifold", rows)
-    folder.add("table", cells)
     return {
         "parameters": {f"k={row[c.k]} d={row[c.d]}": row[c.parameters] for row in rows},
         "least_slack": min(row[c.slack] for row in rows),
         "clean_test": min(row[c.clean_test] for row in rows),
         "attacked": min(row[c.attacked] for row in rows),
-        "table": cells,
     }
 
 
@@ -168,12 +121,11 @@ EXPERIMENTS = (
     Experiment(
         name="manifold",
         paper="ep",
-        shows="EP: on a k-dimensional manifold the robust network grows with exp(k), not exp(d); the talk's "
-        "table in numbers",
+        shows="EP: on a k-dimensional manifold the robust network grows with exp(k), not exp(d)",
         spec=Manifold,
         run=run_manifold,
-        revision=2,
-        columns={"manifold": BehindChart, "table": TalkTable},
+        revision=3,
+        columns={"manifold": BehindChart},
         takes={"quick": "3 s", "cpu": "15 s", "paper": "15 s"},
         highlights=(
             Highlight("parameters/*", "parameters behind a chart, {}"),

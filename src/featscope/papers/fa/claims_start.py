@@ -16,13 +16,20 @@ from featscope.claims.judging import (
     numbers,
     one_run,
     smallest,
-    vacuous,
+    trivially_met,
 )
 from featscope.core.rules import SAME, SMALL
 from featscope.core.stats import wilson
 from featscope.experiments.run import Run
+from featscope.papers.fa.claims_elementary import ELEMENTARY, fails_in_the_limit
 from featscope.papers.fa.clusters_built import Routes
 from featscope.papers.fa.clusters_properties import Draws, PropertiesSpec, Stated
+from featscope.papers.fa.openings import (
+    activation_failure,
+    activation_opens,
+    fine_activation_failure,
+    fine_activation_opens,
+)
 from featscope.papers.fa.runs import (
     ASSUMPTIONS,
     DATA,
@@ -90,12 +97,31 @@ def _norms(runs: Runs) -> Finding:
 
 
 def _activated(runs: Runs) -> Finding:
-    """VACUOUS: the stated failure probability is near 1. The rate of failing draws is shown."""
+    """The rate of failing draws against the stated probability; VACUOUS where that allows nearly all to
+    fail."""
     spec = PropertiesSpec.of(runs["run"])
     k, n, m = spec.law.k, spec.training.n, spec.training.m
-    bound = float(m) ** -0.01 + 2 * m * k * math.exp(-n / (9 * k * m**2))
-    why = f"the stated failure probability is m^−0.01 + … = {bound:.3f}: anything is allowed"
-    return vacuous(why, _rate(["A.12"], min(bound, 1.0))(runs))
+    bound, opens = activation_failure(m, k, n), activation_opens()
+    why = f"m^−0.01 + … = {bound:.3f} of the draws may fail: nearly all, before k = 2m = {opens}"
+    return trivially_met(_rate(["A.12"], min(bound, 1.0))(runs), bound > 1 - SMALL, why, k=opens)
+
+
+def _fine_activated(runs: Runs) -> Finding:
+    """The same for the k-class network: (hk)^−0.01 + 2hk² exp(−n/(9k³h²))."""
+    spec = PropertiesSpec.of(runs["run"])
+    k, n, h = spec.law.k, spec.training.n, spec.training.h
+    bound = fine_activation_failure(h, k, n)
+    opens = fine_activation_opens()
+    why = f"(hk)^−0.01 + … = {bound:.3f} of the draws may fail: nearly all, before hk = {opens}"
+    return trivially_met(_rate(["C.3"], min(bound, 1.0))(runs), bound > 1 - SMALL, why, k=opens)
+
+
+def _fine_norms(runs: Runs) -> Finding:
+    """The rate of draws that miss C.1's bound, against the stated probability or SMALL."""
+    spec = PropertiesSpec.of(runs["run"])
+    d, m, h = spec.law.d, spec.training.m, spec.training.h
+    stated = 4 * h * m * math.exp(-(math.log(d) ** 2)) + 2 * float(h * m) ** -3
+    return _rate(["C.1"], stated)(runs)
 
 
 def _route(*keys: str) -> Judge:
@@ -243,7 +269,36 @@ CLAIMS: tuple[Claim, ...] = (
         "Each neuron is activated by at least n/(3km²) points of each cluster at the start.",
         ASSUMPTIONS,
         *_both(_activated),
+        one_run(
+            "limit",
+            "the probability itself for n → ∞, m = k/2, k to 10¹⁶, where every other condition can be met",
+            ELEMENTARY,
+            fails_in_the_limit,
+        ),
         assumes=(*DATA, "A4.3.m"),
+    ),
+    stated(
+        "FA-PC.1",
+        "Proposition C.1",
+        "Initial norms of the k-class network are near σ_w√d.",
+        ("w(0) is Gaussian",),
+        *_both(_fine_norms),
+        assumes=(),
+    ),
+    stated(
+        "FA-PC.3",
+        "Proposition C.3",
+        "Each neuron of the k-class network is activated by at least n/(3k³h²) points of each cluster.",
+        ASSUMPTIONS,
+        *_both(_fine_activated),
+        assumes=DATA,
+    ),
+    stated(
+        "FA-LC.4",
+        "Lemma C.4",
+        "Initial class probabilities lie between 1/(2k) and 2/k.",
+        ASSUMPTIONS,
+        *_both(_rate(["C.4"], 0.0)),
     ),
     stated(
         "FA-PA.13",

@@ -23,16 +23,18 @@ from featscope.claims.judging import (
     over_seeds,
     share_over_seeds,
     smallest,
-    vacuous,
+    trivially_met,
 )
 from featscope.core.columns import Column
 from featscope.core.rules import CONSTANT, SMALL
 from featscope.core.stats import Interval
 from featscope.experiments.run import Run
+from featscope.papers.fa.claims_constants import averaging_readings, decoupling_readings
 from featscope.papers.fa.clusters import Course, averaging_radius, decoupling_radius
 from featscope.papers.fa.clusters_figures import Fig2Spec, Fig3Spec, HeatMaps, PointRadii
-from featscope.papers.fa.clusters_regimes import AtTheEnd, ProofNumbers, RegimeSpec
+from featscope.papers.fa.clusters_regimes import AtTheEnd, RegimeSpec
 from featscope.papers.fa.clusters_scaling import ScalingSpec, Swept
+from featscope.papers.fa.openings import radius_opens, trivial_radius
 from featscope.papers.fa.runs import (
     ASSUMPTIONS,
     FIG2,
@@ -44,6 +46,7 @@ from featscope.papers.fa.runs import (
     along,
     bounded,
     falls,
+    in_window,
     last,
     persists,
     recertified,
@@ -54,23 +57,6 @@ TO_T0 = (*ASSUMPTIONS, "Ω(1/η) ≤ T ≤ exp(Õ(√k))")
 #: the talk's statement has hypotheses of its own: σ_w² = 1/d, η = d^−½ in place of Assumption 4.3
 TALK: dict[str, Any] = {"at": {"sweep": "talk"}, "assumes": LAW}
 SAME_LARGER = "the same at k = 4 (quick: 3), float32"
-
-
-def _window(run: Run, finding: Finding, fine: bool) -> Finding:
-    """VACUOUS where the theorem's window for T is empty, with the numbers that the run would give."""
-    proof = run.part("proof").row(0, named=True)
-    least = proof[ProofNumbers.least_steps_fine if fine else ProofNumbers.least_steps]
-    most = proof[ProofNumbers.most_steps]
-    if not least > most:
-        return finding
-    shown = (
-        ProofNumbers.k,
-        ProofNumbers.averaging_radius,
-        ProofNumbers.decoupling_radius,
-        ProofNumbers.epsilon,
-    )
-    why = f"T must be at least {least:.3g} and at most exp(√k) = {most:.3g}: no T is both"
-    return vacuous(why, explained(finding, **{key: proof[key] for key in shown}))
 
 
 def _mean(series: pl.Series) -> float:
@@ -85,7 +71,7 @@ def _regime(key: Column, judge: Shares, fine: bool) -> Judge:
 
     def judged(runs: Runs) -> Finding:
         run = runs["run"]
-        return _window(run, judge(run.part("by_seed")[key].to_list(), RegimeSpec.of(run).test_points), fine)
+        return in_window(run, judge(run.part("by_seed")[key].to_list(), RegimeSpec.of(run).test_points), fine)
 
     return judged
 
@@ -126,22 +112,25 @@ def _deviation_paper(net: str) -> Judge:
 def _deviation_regime(net: str) -> Judge:
     """√d × the distance from the named solution ÷ λ, by seed, is at most SMALL; VACUOUS where the
     window is empty."""
-    return lambda runs: _window(runs["run"], _deviation(runs["run"], net), net == "fine")
+    return lambda runs: in_window(runs["run"], _deviation(runs["run"], net), net == "fine")
 
 
 def _robust_paper(runs: Runs) -> Finding:
     """Exact robust accuracy at the proof's radius; certificates re-verified."""
     run = runs["run"]
     law = Fig3Spec.of(run).law
-    radius, trivial = averaging_radius(law), math.sqrt(law.d / 2)
+    radius, trivial = averaging_radius(law), trivial_radius(law.d)
     radii = run.part("radii")
     exact = radii[PointRadii.binary_exact]
     proofs = [recertified(run, "radii", seed=seed) for seed in radii[PointRadii.seed].unique().sort()]
     left = _share_beyond(radii, PointRadii.binary_exact, radius, math.inf)
     found = at_most(left, SMALL, radius=radius, median_exact=exact.median(), proofs=proofs)
-    exceeded = f"at radius {radius:.1f} half the distance of two centres, {trivial:.1f}, is exceeded"
-    note = f"{exceeded}: no classifier is robust there"
-    return explained(found, note=note) if radius > trivial else found
+    opens = radius_opens(2 * (1 + law.balance))
+    why = (
+        f"the radius {radius:.1f} exceeds half the distance of two centres, {trivial:.1f}, where no "
+        f"classifier is robust; it does not from k = {opens} on"
+    )
+    return trivially_met(found, radius >= trivial, why, k=opens)
 
 
 def _share_beyond(radii: pl.DataFrame, key: Column, radius: float, unknown: float) -> Interval:
@@ -213,7 +202,7 @@ def _sphere(runs: Runs) -> Finding:
     """inf_C sup |C f_FA − f| between what a search finds and what the weights prove."""
     rows = runs["run"].part("by_seed")
     found = _bracket(rows[AtTheEnd.sphere_found].to_list(), rows[AtTheEnd.sphere_bound].to_list())
-    return _window(runs["run"], found, False)
+    return in_window(runs["run"], found, False)
 
 
 def _sphere_paper(runs: Runs) -> Finding:
@@ -227,7 +216,7 @@ def _sweep(judge: Callable[[Run, str, str], Finding], sweep: str, key: Column) -
 
 
 def _assumption(key: Column, judge: Shares, fine: bool) -> tuple[Reading, ...]:
-    text = "d = k^10, n = k^7 at k = 3 (quick: 2), flow to T = 1/η (k-class: k^8/η)"
+    text = "d = k^10, n = k^7 at k = 3 (quick: 2), flow to T = k^8/η"
     found = _regime(key, judge, fine)
     return one_run("assumption", text, SMALLER, found), one_run(
         "assumption-large", SAME_LARGER, LARGER, found
@@ -309,6 +298,7 @@ CLAIMS: tuple[Claim, ...] = (
                 **TALK,
             ),
         ),
+        *averaging_readings(),
     ),
     stated(
         "FA-T4.6",
@@ -370,5 +360,6 @@ CLAIMS: tuple[Claim, ...] = (
                 at={"sweep": "d"},
             ),
         ),
+        *decoupling_readings(),
     ),
 )

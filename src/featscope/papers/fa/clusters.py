@@ -55,6 +55,7 @@ class Course(Columns):
     sigma_min = column("least σ of an own point")
     sigma_max = column("largest σ of an own point")
     sigma_other = column("largest |σ| of another point")
+    sigma_other_top = column("largest σ of another point")
     deviation = column("√d · ‖w_r − λ Σ μ_j/‖μ_j‖²‖ over own features, largest over neurons")
     cosine_mean = column("mean cosine of a weight with an own feature")
     cosine_min = column("least cosine of a weight with an own feature")

@@ -346,7 +346,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
             Highlight("fine/clean_test", "clean accuracy on fresh points, k classes", "share"),
         ),
         size=fig2_size,
-        revision=2,
+        revision=3,
         columns={**COURSES, "table": HeatMaps},
     ),
     Experiment(
@@ -368,7 +368,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
             ),
         ),
         size=fig3_size,
-        revision=2,
+        revision=3,
         columns={**COURSES, "radii": PointRadii, "curve": Fig3Curve, "by_seed": Fig3BySeed},
     ),
 )

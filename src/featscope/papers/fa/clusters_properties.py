@@ -1,4 +1,5 @@
-"""Properties before training and at its first step, drawn again and again: A.6, A.10 to A.14, B.1 and C.5."""
+"""Properties before training and at its first step, drawn again and again: A.6, A.10 to A.14, B.1, C.1 to
+C.5."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Overrides
 from featscope.laws.cluster_properties import cross_bound, failure_bound, properties
 from featscope.laws.clusters import ClusterDraw, ClusterLaw
-from featscope.nets import two_layer
+from featscope.nets import multiclass, two_layer
+from featscope.nets.multiclass import MultiClass
 from featscope.papers.fa.clusters import ClusterSpec
 
 
@@ -128,6 +130,37 @@ def first_step(
     ]
 
 
+def initial_fine(
+    law: ClusterLaw, drawn: ClusterDraw, start: Descent, h: int, weight: float
+) -> list[Condition]:
+    """C.1, C.3 and C.4 on one draw."""
+    d, k, n = law.d, law.k, drawn.train.x.shape[0]
+    z = hidden_values(start.w, start.b, drawn.train)
+    shares = k * torch.softmax(multiclass.from_hidden(MultiClass(start.w, h), z), -1)
+    norms = torch.linalg.vector_norm(start.w, dim=-1)
+    active = torch.stack([(z >= 0)[drawn.train.cluster == j].sum(0) for j in range(k)])
+    return [
+        asks_at_most(
+            "C.1",
+            "| ‖w(0)‖/σ_w − √d | ≤ 2 ln d, k-class",
+            float((norms / weight - math.sqrt(d)).abs().max()),
+            2 * math.log(d),
+        ),
+        asks_at_least(
+            "C.3",
+            "points of a cluster that activate a neuron ≥ n/(3k³h²)",
+            float(active.min()),
+            n / (3 * k**3 * h * h),
+        ),
+        asks_at_most(
+            "C.4",
+            "1/(2k) ≤ p_s ≤ 2/k at the start: the largest factor by which k·p_s leaves 1",
+            max(float(shares.max()), 1 / float(shares.min())),
+            2.0,
+        ),
+    ]
+
+
 def run_properties(spec: PropertiesSpec, folder: Folder) -> Json:
     """Draw, measure, count."""
     law, t = spec.law, spec.training
@@ -175,6 +208,7 @@ def _look(spec: PropertiesSpec, number: int) -> list[tuple[str, Condition]]:
     found += [("A.6.literal." + c.name, c) for c in properties_six(law, drawn)]
     scales = (t.init_weight, t.init_bias)
     found += [(c.name, c) for c in initial(law, drawn, binary, t.m, t.learning_rate, scales)]
+    found += [(c.name, c) for c in initial_fine(law, drawn, fine, t.h, t.init_weight)]
     return found + [(c.name, c) for c in first_step(law, drawn, binary, fine, t.m, t.h, t.learning_rate)]
 
 
@@ -216,7 +250,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
         {"quick": "2 s", "cpu": "20 s", "paper": "1 min"},
         highlights=(Highlight("properties/*/failures", "draws that miss {}"),),
         size=size,
-        revision=2,
+        revision=3,
         columns={"draws": Draws, "stated": Stated},
     ),
 )

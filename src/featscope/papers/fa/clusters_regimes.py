@@ -1,6 +1,6 @@
 """FA's Assumption 4.3 run as it stands, by gradient flow on the compact copy.
 
-d = k^10, n = k^7, η = d^−2, T = 1/η and k^8/η.
+d = k^10, n = k^7 (or more of both), η = d^−2, T = k^8/η.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from featscope.dynamics.cluster_descent import (
 )
 from featscope.dynamics.cluster_flow import Field as FlowField
 from featscope.dynamics.cluster_flow import Flow, begin, finished, flow_step
+from featscope.dynamics.cluster_lemmas import binary_lemmas, fine_lemmas
 from featscope.dynamics.cluster_observables import ClusterObservables
 from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.cost import Size
@@ -49,8 +50,6 @@ from featscope.papers.fa.sphere_gap import sphere_gap
 
 #: What of a flow's state may be as large as it likes.
 CLOCKS = ("time", "calls")
-#: Literal steps of descent before the flow.
-WARM = 2
 
 
 class RegimeSpec(Spec):
@@ -60,7 +59,7 @@ class RegimeSpec(Spec):
     """
 
     profiles: ClassVar[dict[str, Overrides]] = {
-        "quick": {"sizes": [2, 3], "test_points": 50},
+        "quick": {"sizes": [2, 3], "test_points": 50, "plenty_points": 1000},
         "paper": {"large": True},
     }
     seeds: tuple[int, ...] = (0,)
@@ -68,6 +67,11 @@ class RegimeSpec(Spec):
         (3, 4), "numbers of clusters: the first, and the one used with `large`", letter="k"
     )
     large: bool = setting(False, "use the second of `sizes`")
+    plenty: bool = setting(
+        False, "more points and dimensions than k^7 and k^10, as Assumption 4.3 allows, for a smaller ε"
+    )
+    plenty_points: int = setting(6561, "training points with `plenty`", letter="n", ge=100)
+    plenty_dimension: int = setting(10**10, "dimension with `plenty`", letter="d", ge=1000)
     init: Literal["literal", "lemma"] = setting(
         "lemma", "scale of the first weights: as printed, or as the proofs need"
     )
@@ -82,13 +86,18 @@ class RegimeSpec(Spec):
 
     @property
     def law(self) -> ClusterLaw:
-        """d = k^10."""
-        return ClusterLaw(k=self.k, d=self.k**10)
+        """d = k^10, or more."""
+        return ClusterLaw(k=self.k, d=self.plenty_dimension if self.plenty else self.k**10)
+
+    @property
+    def first_steps(self) -> int:
+        """Literal steps of descent before the flow: as many as T₀ = exp(√k) allows."""
+        return int(math.exp(math.sqrt(self.k)))
 
     @property
     def training(self) -> Training:
-        """n = k^7, m = |J₊| neurons a class (as m = k/2 in §6.1), η = d^−2."""
-        n, m, d = self.k**7, self.law.plus, self.law.d
+        """n = k^7 or more, m = |J₊| neurons a class (as m = k/2 in §6.1), η = d^−2."""
+        n, m, d = self.plenty_points if self.plenty else self.k**7, self.law.plus, self.law.d
         eta = float(d) ** -2
         scale = (
             math.sqrt(eta * float(self.k) ** -5)
@@ -105,15 +114,34 @@ class FlowClock(Columns):
     calls = column("evaluations of the field")
 
 
-class BinaryFlow(BinaryCourse, FlowClock):
+class LemmaCourse(Columns):
+    """What the steps of the inductions speak of; q̂ is the mean of λ + σ over a point's own neurons."""
+
+    feature_gap = column("largest |⟨w, μ_j⟩ − λ| (B.11, C.11)")
+    noise_gap = column("largest |⟨w, ξ_i⟩ − σ| (B.12, C.12)")
+    point_gap = column("largest |⟨w, x_i⟩ − λ − σ| (B.13, C.13)")
+    hat_error = column("largest |q − q̂| (B.14, C.14)")
+    hat_gap_error = column("largest |Δ_q − Δ̂_q| (B.15, C.15)")
+    hat_gap = column("largest gap of q̂ between two points (item 3)")
+    hat_gap_cluster = column("the same inside a cluster (item 2)")
+    slope_ratio_cluster = column("largest ÷ least |ℓ'| inside a cluster (item 5)")
+    margin_above = column("largest q − (2n/k)σ of a point's own neurons (B.20, C.20)")
+    margin_below = column("largest (n/2k)σ − q (B.20, C.20)")
+    slope_above = column("largest ln|ℓ'| + (n/2k)σ (B.21, C.21)")
+    slope_below = column("largest −ln|ℓ'| − (2n/k)σ (B.21, C.21)")
+
+
+class BinaryFlow(BinaryCourse, FlowClock, LemmaCourse):
     """One row for each seed and recorded step of the 2-class network's flow."""
 
 
-class FineFlow(Course, FlowClock):
+class FineFlow(Course, FlowClock, LemmaCourse):
     """One row for each seed and recorded step of the k-class network's flow."""
 
+    other_output = column("largest output of a class that is not the point's (C.17)")
 
-class FirstSteps(BinaryFlow):
+
+class FirstSteps(BinaryFlow, FineFlow):
     """One row for each network, seed and literal step of descent before its flow."""
 
     net = column("binary or fine")
@@ -134,6 +162,8 @@ class AtTheEnd(Columns):
     readout_over_root_d = column("median radius of PGD on the read-out ÷ √d, k-class")
     sphere_bound = column("proved bound of inf_C sup |C f_FA − f| on the sphere ‖x‖ = √d")
     sphere_found = column("what a search finds of it")
+    fresh_noise_binary = column("largest |⟨w, ξ⟩| over the noise of test points, 2-class (B.26)")
+    fresh_noise_fine = column("the same, k-class (C.26)")
     steps = column("evaluations of the field, 2-class")
     steps_fine = column("evaluations of the field, k-class")
     data_gigabytes = column("size of the training set in memory")
@@ -185,7 +215,7 @@ def _flow(
     net: str,
     seed: int,
 ) -> Flow:
-    """WARM literal steps of descent, a row for each, then the flow to τ = ``end``."""
+    """Literal steps of descent, a row for each, then the flow to τ = ``end``."""
     eta = spec.training.learning_rate
     a = two_layer.output_weights(spec.training.m, start.w.dtype)
 
@@ -195,12 +225,20 @@ def _flow(
         return moved._replace(time=state.time + eta, calls=state.calls + 1)
 
     def observe(state: Flow, t: int) -> dict[str, Any]:
-        seen = watch.fine(_descent(state), 1) if net == "fine" else watch.binary(_descent(state), a)
-        return {"time": float(state.time), "calls": float(state.calls), **seen}
+        now = _descent(state)
+        seen = watch.fine(now, 1) if net == "fine" else watch.binary(now, a)
+        lemmas = fine_lemmas(watch, now, 1) if net == "fine" else binary_lemmas(watch, now, a)
+        return {"time": float(state.time), "calls": float(state.calls), **seen, **lemmas}
 
     state = begin(start.w, start.b, start.c, 0.0, eta)
     warm = trajectory(
-        descend, state, WARM, observe, 1, keep=folder.part("start", net=net, seed=seed), clocks=CLOCKS
+        descend,
+        state,
+        spec.first_steps,
+        observe,
+        1,
+        keep=folder.part("start", net=net, seed=seed),
+        clocks=CLOCKS,
     )
     step, part = flow_step(field, end, spec.tolerance), folder.part(net, seed=seed)
     state = warm.healthy(f"{net}, seed {seed}", "lower tolerance").state
@@ -239,8 +277,9 @@ def _train(spec: RegimeSpec, folder: Folder, seed: int) -> tuple[TrainedPair, tu
     def binary_field(w: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return binary_direction(w, b, a, drawn.train)
 
-    binary = _flow(spec, watch, first, binary_field, 1.0, folder, "binary", seed)
-    fine = _flow(spec, watch, second, fine_field, float(law.k) ** 8, folder, "fine", seed)
+    end = float(law.k) ** 8
+    binary = _flow(spec, watch, first, binary_field, end, folder, "binary", seed)
+    fine = _flow(spec, watch, second, fine_field, end, folder, "fine", seed)
     done = TrainedPair(law, training, seed, drawn, _descent(binary), _descent(fine))
     return done, (int(binary.calls), int(fine.calls))
 
@@ -249,6 +288,7 @@ def _measured(spec: RegimeSpec, done: TrainedPair, calls: int, calls_fine: int) 
     """Accuracies and radii on test points."""
     law = spec.law
     batch = done.test(spec.test_points)
+    noise = batch.x - law.alpha * done.drawn.features[batch.cluster]
     clean = done.clean(batch)
     exact = exact_radii(done.binary, batch.x, batch.y)
     basis, signs = span(done.fine.w), law.signs(batch.x.dtype)
@@ -271,6 +311,8 @@ def _measured(spec: RegimeSpec, done: TrainedPair, calls: int, calls_fine: int) 
         "readout_over_root_d": float(attacked.radius.median()) / math.sqrt(law.d),
         "sphere_bound": proved,
         "sphere_found": found,
+        "fresh_noise_binary": float((noise @ done.binary.w.mT).abs().max()),
+        "fresh_noise_fine": float((noise @ done.fine.w.mT).abs().max()),
         "steps": calls,
         "steps_fine": calls_fine,
         "data_gigabytes": round(done.drawn.train.x.numel() * done.drawn.train.x.element_size() / 1e9, 3),
@@ -279,7 +321,7 @@ def _measured(spec: RegimeSpec, done: TrainedPair, calls: int, calls_fine: int) 
 
 def size(spec: RegimeSpec) -> Size:
     """The compact copy of n = k^7 points: n coordinates each."""
-    points = spec.sizes[int(spec.large)] ** 7
+    points = spec.training.n
     return Size(points * points, len(spec.seeds) * points * points / spec.tolerance)
 
 
@@ -304,7 +346,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
             ),
         ),
         size=size,
-        revision=2,
+        revision=3,
         columns={
             "start": FirstSteps,
             "binary": BinaryFlow,

@@ -12,6 +12,10 @@ _COURSE = "The induction that carries Theorem {} would break at this point."
 _FIGURE = "The figure does not come out in the setting that the paper prints."
 
 GLOSSARY = {
+    "PH-clusters": Gloss(
+        "σ_w = η√d/(4√2·mk);  n/k = (σ/α)²;  radius √(d(1 − c)/k)",
+        "The sizes of first step, noise and features would not decide where averaging ends.",
+    ),
     "FA-PA.6": Gloss(
         "with probability 1 − δ, Δ = 4√d ln d:  |‖ξ_i‖ − √d| ≤ 2 ln d, ‖x_i‖ ≤ 3√d, |⟨ξ_i, ξ_j⟩|, "
         "|⟨μ_j, ξ_i⟩|, "
@@ -34,6 +38,12 @@ GLOSSARY = {
         "Gaussian tails would be heavier than they are.",
     ),
     "FA-PA.12": Gloss("|T_{s,r,j}| ≥ n/(3km²) with probability 1 − m^{−0.01} − …", _START),
+    "FA-PC.1": Gloss(
+        "σ_w(√d − 2 ln d) ≤ ‖w_{s,r}^{(0)}‖ ≤ σ_w(√d + 2 ln d), k-class",
+        "Gaussian tails would be heavier than they are.",
+    ),
+    "FA-PC.3": Gloss("|T_{s,r,j}| ≥ n/(3k³h²) with probability 1 − (hk)^{−0.01} − …", _START),
+    "FA-LC.4": Gloss("1/(2k) ≤ ℓ′_{i,s}^{(0)} + 1[x_i ∈ I_s] ≤ 2/k", _START),
     "FA-PA.13": Gloss("|⟨w_{s,r}^{(0)}, x_i⟩ + b_{s,r}^{(0)}| ≤ η√d/(nm)", _START),
     "FA-PA.14": Gloss("−2/3 ≤ y_i ℓ_i′^{(0)} ≤ −1/3", _START),
     "FA-LB.1": Gloss("⟨w_{s,r}^{(1)}, x_i⟩ + b_{s,r}^{(1)} ≥ 0 for all i ∈ I_s, r", _START),
@@ -42,6 +52,42 @@ GLOSSARY = {
     "FA-L5.5": Gloss("1[⟨w_{s,r}^{(t)}, x_i⟩ + b ≥ 0] = 1 for i ∈ I_s, t ≥ 1", _COURSE.format("4.5")),
     "FA-LB.7": Gloss(
         "eight bounds on σ, λ, margins, ℓ′ and activations for t ≤ T_0 = exp(Õ(√k))", _COURSE.format("4.5")
+    ),
+    "FA-LA.8": Gloss(
+        "Pr[|⟨x, ξ⟩| ≥ ‖x‖ ln d] ≤ 2d^{−ln(d)/2}", "Gaussian tails would be heavier than they are."
+    ),
+    "FA-LA.9": Gloss(
+        "Pr[X_min ≤ −√(2 ln l) − t] ≤ ½e^{−t²/2}, "
+        "Pr[X_max ≤ √(2 ln l − t)] ≤ exp(−e^{t/2}/(√(2π)(√(2 ln l) + 1)))",
+        "Gaussian tails would be heavier than they are.",
+    ),
+    "FA-LA.15": Gloss("−1 ≤ y_i ℓ_i′^{(t)} ≤ 0", "The derivative of the logistic loss would be another one."),
+    "FA-LB.6": Gloss(
+        "e^{Δ_q(i,j)/2} ≤ y_j ℓ_j′/y_i ℓ_i′ ≤ e^{Δ_q(i,j)} for q_i ≥ q_j", _COURSE.format("4.5")
+    ),
+    "FA-LB.10": Gloss("|b_{s,r}^{(t)}| ≤ ε/6", _COURSE.format("4.5")),
+    "FA-LB.11": Gloss("|⟨w_{s,r}^{(t)}, μ_j⟩ − λ_{s,r,j}^{(t)}| ≤ ε/6", _COURSE.format("4.5")),
+    "FA-LB.12": Gloss("|⟨w_{s,r}^{(t)}, ξ_i⟩ − σ_{s,r,i}^{(t)}| ≤ ε/6", _COURSE.format("4.5")),
+    "FA-LB.13": Gloss(
+        "|⟨w_{s,r}^{(t)}, x_i⟩ − λ_{s,r,c(i)}^{(t)} − σ_{s,r,i}^{(t)}| ≤ ε/3", _COURSE.format("4.5")
+    ),
+    "FA-LB.14": Gloss("|q_i^{(t)} − q̂_i^{(t)}| ≤ ε", _COURSE.format("4.5")),
+    "FA-CB.15": Gloss("|Δ_q^{(t)}(i, j) − Δ̂_q^{(t)}(i, j)| ≤ 2ε", _COURSE.format("4.5")),
+    "FA-LC.17": Gloss("f_s(x_i) ≤ ε for s ≠ c(i)", _COURSE.format("4.7")),
+    "FA-LC.18": Gloss(
+        "(e^{Δ_q} + k − 1)/(k(1 + 2ε)) ≤ ℓ′_{j,c(j)}/ℓ′_{i,c(i)} ≤ e^{Δ_q}(1 + 2ε) for q_i ≥ q_j",
+        _COURSE.format("4.7"),
+    ),
+    "FA-LB.19": Gloss(
+        "(1 − 200ε)σ_{r_2,i_2} − 1/(nd) ≤ σ_{r_1,i_1} ≤ (1 + 200ε)σ_{r_2,i_2} + 1/(nd)", _COURSE.format("4.5")
+    ),
+    "FA-LB.20": Gloss("(n/2k)σ_{y_i,r,i} − 2ε ≤ q_i ≤ (2n/k)σ_{y_i,r,i} + 2ε", _COURSE.format("4.5")),
+    "FA-LB.21": Gloss(
+        "⅓ exp(−(2n/k)σ_{y_i,r,i}) ≤ −y_i ℓ_i′ ≤ 2 exp(−(n/2k)σ_{y_i,r,i})", _COURSE.format("4.5")
+    ),
+    "FA-LB.26": Gloss(
+        "|⟨w_{s,r}^{(t)}, ξ⟩| ≤ ε/6 for fresh ξ ~ N(0, I_d)",
+        "The clean accuracy of Theorems 4.5 and 4.7 would rest on nothing.",
     ),
     "FA-LB.23": Gloss("ln(Tη)/4 ≤ λ_{s,r,j}^{(T)} ≤ 4 ln(T + 1) for j ∈ J_s", _COURSE.format("4.5")),
     "FA-LB.24": Gloss("λ_{s,r,j}/λ_{s,r′,j′} ≤ 1 + 204ε for j, j′ ∈ J_s", _COURSE.format("4.5")),
@@ -79,6 +125,12 @@ GLOSSARY = {
         "∀b_± with Acc ≥ 1 − o(1): Acc_robust(f_{θ_avg}; Ω(√(d/k))) = 0", "Biases could save θ_avg."
     ),
     "FA-TD.3": Gloss("f_{θ_dec} is √d/3-robust", "The robust network that exists would not be this one."),
+    "FA-F1": Gloss("f_FA(x) = ⟨Σ_{j∈J_+} μ_j, x⟩ where Σ_j μ_j = 0; f_FD keeps its distance", _FIGURE),
+    "FA-Q-simplex": Gloss(
+        "⟨μ_i, μ_j⟩ = −d/(k − 1), Σ_j μ_j = 0: is w_{s,r} ∝ Σ_{j∈J_s} μ_j, and the radius that of f_FA?",
+        "Features that shun each other part the neurons of a class among them.",
+    ),
+    "FA-F4": Gloss("x_D = ½ is right on all points and close to all", _FIGURE),
     "FA-F2": Gloss("cos(w_{s,r}, μ_j) after training, k = 10, d = 3072", _FIGURE),
     "FA-F3": Gloss("Acc_robust(δ) of both networks over δ", _FIGURE),
     "FA-F5": Gloss("cos(w, μ_j) for n = 1000, 10000, 50000", _FIGURE),
@@ -110,5 +162,6 @@ RULES_HISTORY = frozenset(
         "FA-F2cd",
         "FA-F10",
         "FA-F3mc",
+        "PH-clusters",
     ]
 )

@@ -340,6 +340,6 @@ EXPERIMENTS = (
         size=size,
         revision=2,
         columns={"head": HeadPath, "table": CosineMap, "correlation": Figure10, "radii": HeadRadii},
-        needs_data=("cifar10", "efficientnet-lite0"),
+        data=lambda spec: (spec.dataset, spec.encoder),
     ),
 )

@@ -347,7 +347,7 @@ EXPERIMENT = Experiment(
     size=size,
     revision=3,
     columns=COLUMNS,
-    needs_data=("mnist", "cifar10"),
+    data=lambda spec: spec.datasets,
     needs=needed,
 )
 EXPERIMENTS = (EXPERIMENT,)

@@ -22,19 +22,44 @@ FIGURE_3_LEFT = {
 #: a curve read off that plot is good to this much in radius
 FIGURE_3_LEFT_PRECISION = 1.0
 
-# --- constants of Lemmas B.7, B.24 (2-class) and C.10, C.24 (k-class, where each is multiplied by k²)
+# --- constants of Lemmas B.7 to B.24 (2-class) and C.10 to C.24 (k-class, with powers of k)
+
+
+class Multiple(NamedTuple):
+    """constant · k^power, a multiple of the proof's ε(k)."""
+
+    constant: float
+    power: int = 0
 
 
 class ProofConstants(NamedTuple):
-    """Multiples of the proof's ε(k) that bound margin gaps, ratios of loss derivatives less one, and ratios
-    of λ less one."""
+    """Multiples of ε(k) that bound gaps of q̂ (inside a cluster, anywhere), margin gaps, ratios of loss
+    derivatives less one (inside a cluster, anywhere), ratios of σ less one and ratios of λ less one."""
 
-    margin_gap: float
-    slope_ratio: float
-    lambda_ratio: float
+    hat_gap_cluster: Multiple
+    hat_gap: Multiple
+    margin_gap: Multiple
+    slope_ratio_cluster: Multiple
+    slope_ratio: Multiple
+    sigma_ratio: Multiple
+    lambda_ratio: Multiple
 
 
-PROOF = {"binary": ProofConstants(65, 130, 204), "fine": ProofConstants(33, 67, 204)}
+PROOF = {
+    "binary": ProofConstants(*map(Multiple, (5, 63, 65, 14, 130, 200, 204))),
+    "fine": ProofConstants(
+        Multiple(5, 1),
+        Multiple(32, 2),
+        Multiple(33, 2),
+        Multiple(14, 1),
+        Multiple(67, 2),
+        Multiple(200, 2),
+        Multiple(204, 2),
+    ),
+}
+#: a derivative is at most this times exp(−(n/2k)σ), and at least this times exp(−(2n/k)σ) (B.21); C.21 has 2k
+#: and 1/2
+SLOPE_ABOVE, SLOPE_BELOW, FINE_SLOPE_ABOVE, FINE_SLOPE_BELOW = 2.0, 1 / 3, 2.0, 1 / 2
 # --- real images
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import polars as pl
 
 from featscope.certificates.fa import verify
 from featscope.claims.claim import Claim, Finding, Need, Reading, Verdict
-from featscope.claims.judging import at_least, at_most, fitted, numbers
+from featscope.claims.judging import at_least, at_most, explained, fitted, numbers, vacuous
 from featscope.core.rows import last_rows, mean_rows
 from featscope.core.rules import BEND, SETTLED
 from featscope.core.stored import Label
 from featscope.experiments.run import Run
 from featscope.papers.fa.clusters import Course
-from featscope.papers.fa.clusters_regimes import RegimeSpec
+from featscope.papers.fa.clusters_regimes import ProofNumbers, RegimeSpec
 from featscope.papers.fa.clusters_scaling import Swept
+from featscope.papers.fa.openings import window_opens
 
 FIG2 = Need("clusters-fig2")
 FIG3 = Need("clusters-fig3")
+FIG3_SETTINGS = Need("clusters-fig3-settings")
 ABLATIONS = Need("clusters-ablations")
 SCALING = Need("clusters-scaling")
 BUILT = Need("clusters-built")
@@ -28,6 +30,8 @@ ROUTES = Need("clusters-routes")
 SMALLER = Need("clusters-assumption", {"large": False})
 SMALLER_LITERAL = Need("clusters-assumption", {"large": False, "init": "literal"})
 LARGER = Need("clusters-assumption", {"large": True, "dtype": "float32"})
+#: as many points and dimensions more as make ε smaller within reach
+PLENTY = Need("clusters-assumption", {"large": False, "plenty": True, "dtype": "float32"})
 START = Need("clusters-properties", {"compact": True})
 
 
@@ -61,6 +65,29 @@ def stated(
 ) -> Claim:
     """A claim of FA; one without hypotheses assumes nothing."""
     return Claim(id_, "fa", reference, statement, hypotheses, readings, assumes if hypotheses else ())
+
+
+def proof_numbers(run: Run) -> Mapping[str, float]:
+    """What the proofs' bounds are made of."""
+    return run.part("proof").row(0, named=True)
+
+
+def in_window(run: Run, finding: Finding, fine: bool) -> Finding:
+    """VACUOUS where the theorems' window for T is empty, with the numbers that the run gives and the k at
+    which it opens."""
+    proof = proof_numbers(run)
+    least = proof[ProofNumbers.least_steps_fine if fine else ProofNumbers.least_steps]
+    most, opens = proof[ProofNumbers.most_steps], window_opens(fine)
+    if not least > most:
+        return finding
+    shown = (
+        ProofNumbers.k,
+        ProofNumbers.averaging_radius,
+        ProofNumbers.decoupling_radius,
+        ProofNumbers.epsilon,
+    )
+    why = f"T must be at least {least:.3g} and at most exp(√k) = {most:.3g}: no T is both before k = {opens}"
+    return vacuous(why, explained(finding, **{key: proof[key] for key in shown}), k=opens)
 
 
 def seeds(run: Run) -> list[int]:

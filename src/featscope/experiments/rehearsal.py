@@ -1,0 +1,133 @@
+"""What a run would train, without training it: every network is built and takes one step, and its size, its
+updates, its learning rates and its time on a GPU are told.
+
+A `paper` profile that nobody has run is a guess until its networks exist and its schedule has been walked
+through; this is what can be known of it on a small machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
+
+from featscope.core.streams import stream
+from featscope.experiments.cost import BARE, in_bytes, in_time
+from featscope.experiments.image_training import ImageTraining, activations
+from featscope.experiments.spec import Request
+
+#: the GPU that hours are told for; 19.5·10¹² operations a second in float32 by its data sheet, of which
+#: convolutions of images this small are taken to reach two fifths, and twice that in mixed precision
+GPU, OPERATIONS, REACHED, MIXED = "A100", 19.5e12, 0.4, 2.0
+#: images of the one step that is taken
+BATCH = 2
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """One training: what is trained on what, how often, and what it takes."""
+
+    network: str
+    dataset: str
+    method: str
+    seeds: int
+    parameters: int
+    updates: int
+    batch_size: int
+    #: learning rate of the first, the largest and the last update
+    rates: tuple[float, float, float]
+    #: forward and backward passes of an image, attacks included, all seeds
+    passes: float
+    #: operations of one such pass
+    operations: float
+    memory: float
+    hours: float
+
+    def __str__(self) -> str:
+        first, top, last = self.rates
+        return (
+            f"{self.method} {self.network} on {self.dataset}, {self.seeds} seed(s): {self.parameters:,} "
+            f"parameters, {self.updates:,} updates of {self.batch_size}, learning rate {first:.3g} … "
+            f"{top:.3g} … {last:.3g}, {in_bytes(self.memory)}, {in_time(3600 * self.hours)} on one {GPU}"
+        )
+
+
+def trainings(request: Request) -> Iterator[ImageTraining]:
+    """The trainings of a run and of what it needs; those that differ in their seeds alone are one."""
+    found: dict[str, ImageTraining] = {}
+    for one in _all(request):
+        alike = one.replace(seeds=(0,)).model_dump_json(exclude={"snapshots", "every"})
+        seeds = {*(found[alike].seeds if alike in found else ()), *one.seeds}
+        found[alike] = one.replace(seeds=tuple(sorted(seeds)))
+    yield from found.values()
+
+
+def _all(request: Request) -> Iterator[ImageTraining]:
+    named = getattr(request.spec, "trainings", None)
+    if named is not None:
+        yield from named()
+    elif isinstance(request.spec, ImageTraining):
+        yield request.spec
+    for child in request.needs().values():
+        yield from _all(child)
+
+
+def rehearse(spec: ImageTraining) -> Rehearsed:
+    """Build the network, take one step with a few images of noise, and walk through the schedule."""
+    net, training = spec.net.build(stream(0, "init")), spec.training
+    pixels = torch.rand(BATCH, spec.net.channels, spec.net.side, spec.net.side, generator=stream(0, "images"))
+    y = torch.arange(BATCH) % spec.net.classes
+    optimiser = torch.optim.SGD(
+        net.parameters(), training.schedule.peak, training.momentum, weight_decay=training.weight_decay
+    )
+    with FlopCounterMode(display=False) as counted:
+        loss = functional.cross_entropy(net.train()(pixels), y)
+        torch.autograd.backward(loss)
+    optimiser.step()
+    operations = counted.get_total_flops() / BATCH
+    kept = spec.train - max(1, round(training.held_out * spec.train))
+    # A last batch of a single image is left out.
+    each = kept // training.batch_size + (kept % training.batch_size > 1)
+    updates = training.epochs * each
+    looks = {"standard": 1, "mixed": 2 + training.attack.steps}.get(
+        training.method, 1 + training.attack.steps
+    )
+    passes = float(len(spec.seeds) * training.epochs * kept * looks)
+    parameters = sum(p.numel() for p in net.parameters())
+    speed = OPERATIONS * REACHED * (MIXED if training.autocast else 1.0)
+    # Weights, gradients, momentum and the best weights; what a batch leaves in the network, and its gradient.
+    held = 4 * (5 * parameters + 2 * training.batch_size * activations(spec.net))
+    return Rehearsed(
+        network=f"{spec.net.architecture} of width {spec.net.width}",
+        dataset=spec.dataset,
+        method=training.method,
+        seeds=len(spec.seeds),
+        parameters=parameters,
+        updates=updates,
+        batch_size=training.batch_size,
+        rates=_rates(spec, updates),
+        passes=passes,
+        operations=operations,
+        memory=BARE + held,
+        hours=passes * operations / speed / 3600,
+    )
+
+
+def _rates(spec: ImageTraining, updates: int) -> tuple[float, float, float]:
+    """The learning rates of the first, of the largest and of the last update."""
+    found = [spec.training.schedule((step + 0.5) / updates) for step in range(updates)]
+    return found[0], max(found), found[-1]
+
+
+def rehearsed(request: Request) -> list[Rehearsed]:
+    """All trainings of a run."""
+    return [rehearse(one) for one in trainings(request)]
+
+
+def as_json(found: list[Rehearsed]) -> list[dict[str, Any]]:
+    """For `--json`."""
+    return [{**asdict(one), "rates": list(one.rates), "gpu": GPU} for one in found]

@@ -1,0 +1,1 @@
+"""Sweeps: an experiment over many settings, here or on many machines."""

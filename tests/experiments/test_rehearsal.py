@@ -1,0 +1,87 @@
+"""A dry run builds what the run would train, and counts what training does."""
+
+import json
+import math
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from featscope.core.streams import stream
+from featscope.dynamics.image_training import AttackSpec, TrainingSpec
+from featscope.dynamics.schedules import Schedule
+from featscope.experiments.image_training import ImageTraining
+from featscope.experiments.registry import experiment, experiments
+from featscope.experiments.rehearsal import rehearse, rehearsed, trainings
+from featscope.experiments.spec import Request, resolve
+from featscope.nets.networks import NetworkSpec
+
+LENET = NetworkSpec(architecture="lenet5", width=6, channels=1, side=28)
+
+
+def spec(**training) -> ImageTraining:
+    usual = {"epochs": 3, "batch_size": 64, "held_out": 0.1, "schedule": Schedule(peak=0.2)}
+    return ImageTraining(train=1000, net=LENET, seeds=(0, 1), training=TrainingSpec(**{**usual, **training}))
+
+
+def test_updates_passes_and_rates_are_those_of_the_training():
+    found = rehearse(spec())
+    assert found.parameters == sum(p.numel() for p in LENET.build(stream(0, "init")).parameters())
+    # 900 images are left: 15 batches an epoch.
+    assert (found.updates, found.batch_size, found.seeds) == (45, 64, 2)
+    assert found.passes == 2 * 3 * 900
+    assert found.rates[1] == pytest.approx(0.2, rel=0.05)
+    assert max(found.rates[0], found.rates[2]) < 0.05
+    attacked = rehearse(spec(method="adversarial", attack=AttackSpec(steps=7)))
+    assert attacked.passes == 8 * found.passes
+    assert attacked.hours == pytest.approx(8 * found.hours)
+    mixed = rehearse(spec(method="mixed", attack=AttackSpec(steps=7)))
+    assert mixed.passes == 9 * found.passes
+    assert rehearse(spec(autocast=True)).hours == pytest.approx(found.hours / 2)
+
+
+def test_operations_are_those_of_the_layers():
+    """A forward pass multiplies each weight once for each place; backward does so once more for the weights and,
+    beyond the first layer, once more for the inputs."""
+    net = LENET.build(stream(0, "init"))
+    seen: list[float] = []
+
+    def count(layer, given, made):
+        places = made[0, 0].numel() if made.dim() == 4 else 1
+        seen.append(2.0 * layer.weight.numel() * places)
+
+    for layer in net.modules():
+        if isinstance(layer, torch.nn.Conv2d | torch.nn.Linear):
+            layer.register_forward_hook(count)
+    net(torch.rand(1, 1, 28, 28))
+    assert rehearse(spec()).operations == pytest.approx(3 * sum(seen) - seen[0], rel=1e-6)
+
+
+def test_networks_that_differ_by_seed_alone_are_told_once():
+    plan = experiment("image-fine-labels")
+    request = Request(plan, resolve(plan, "quick", {"datasets": ["mnist"]}))
+    found = list(trainings(request))
+    assert [one.net.classes for one in found] == [10, 2]
+    assert all(one.seeds == (0, 1) for one in found)
+
+
+IMAGES = [name for name, plan in experiments().items() if plan.data and name.startswith("image-")]
+
+
+@pytest.mark.parametrize("name", sorted(set(IMAGES) - {"image-separation", "image-embeddings"}))
+def test_every_image_experiment_can_be_rehearsed_small(name: str) -> None:
+    plan = experiment(name)
+    found = rehearsed(Request(plan, resolve(plan, "quick")))
+    assert found
+    assert all(one.parameters > 0 and one.updates > 0 and math.isfinite(one.hours) for one in found)
+
+
+def test_the_command_says_it_and_runs_nothing(tmp_path):
+    from featscope.cli.main import app
+
+    out = tmp_path / "runs"
+    arguments = ["run", "image-overfitting", "--profile", "quick", "--dry-run", "--json", "--out", str(out)]
+    told = json.loads(CliRunner().invoke(app, arguments).stdout)
+    (one,) = told["trainings"]
+    assert (one["method"], one["seeds"], one["gpu"]) == ("adversarial", 2, "A100")
+    assert not out.exists()
