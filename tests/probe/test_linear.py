@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 import featscope as fs
-from featscope.attacks.nearest import Nearest
+from featscope.attacks.nearest import NearestAttack
 from featscope.attacks.threat import Threat
 from featscope.core.streams import stream
-from featscope.probe.bounds import certified_radii
+from featscope.probe.bounds import bounded_radii
 from featscope.probe.layers import layers_of
 
 
@@ -42,8 +42,8 @@ def test_both_radii_are_the_exact_one_within_a_percent(norm: str, classes: int) 
     x = torch.randn(60, 12, generator=stream(0, "x")).double()
     y = net(x).argmax(1)
     exact, threat = exact_radii(net, x, y, norm), Threat(norm, 1.0, 1)
-    above = Nearest().find(net, x, y, threat).radius
-    below = certified_radii(layers_of(net, x), x, y, threat, above)
+    above = NearestAttack().find(net, x, y, threat).radius
+    below = bounded_radii(layers_of(net, x), x, y, threat, above)
     assert bool((above >= exact * (1 - 1e-5)).all())
     assert bool((above <= exact * 1.01).all())
     assert bool((below <= exact * (1 + 1e-5)).all())
@@ -89,9 +89,9 @@ def test_the_bounds_of_the_inputs_widen_the_certificate_and_the_distance_alike()
     x = torch.rand(30, 12, generator=stream(0, "box")).double()
     y = net(x).argmax(1)
     threat = Threat("Linf", 1.0, 1, bounds=(0.0, 1.0))
-    above = Nearest().find(net, x, y, threat).radius
+    above = NearestAttack().find(net, x, y, threat).radius
     found = above.isfinite()
-    below = certified_radii(layers_of(net, x), x, y, threat, above.clamp(max=1.0))
+    below = bounded_radii(layers_of(net, x), x, y, threat, above.clamp(max=1.0))
     assert bool((below[found] <= above[found] * (1 + 1e-6)).all())
     assert bool((below[found] >= above[found] * 0.97).all())
     free = exact_radii(net, x, y, "Linf")

@@ -232,7 +232,7 @@ def test_a_finished_part_is_not_made_again(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("searched again")
 
-    for name in ("settle", "indicators", "certified_radii"):
+    for name in ("settle", "indicators", "bounded_radii"):
         monkeypatch.setattr(robustness, name, never)
     assert invoke(command(home, out)) == 0
     assert (out / "probe.json").read_text() == (made / "probe.json").read_text()

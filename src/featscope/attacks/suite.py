@@ -20,7 +20,7 @@ from featscope.attacks.copies import Fallen, Search, fast_copy, search
 from featscope.attacks.curve import AccuracyCurve, count, fall, require_ascending
 from featscope.attacks.evaluate import Evaluation, evaluate
 from featscope.attacks.mode import in_mode
-from featscope.attacks.nearest import Nearest
+from featscope.attacks.nearest import NearestAttack
 from featscope.attacks.pgd import PGD, Attack
 from featscope.attacks.square import Square
 from featscope.attacks.threat import Threat
@@ -50,7 +50,7 @@ def ensemble(steps: int = 50, queries: int = 500) -> list[Attack]:
         APGD(SOFT_MARGIN.name, steps),
         APGD("margin", steps),
         PGD("margin", steps, every_target=True, stop_early=True),
-        Nearest(steps),
+        NearestAttack(steps),
         Square(queries, persist=PERSIST),
     ]
 

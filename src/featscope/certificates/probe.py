@@ -15,7 +15,7 @@ import numpy as np
 
 from featscope.certificates.arrays import require_fitting, require_labels, require_numbers
 from featscope.certificates.balls import least_margin
-from featscope.certificates.certificate import Certificate, Outcome, read_arrays
+from featscope.certificates.certificate import Certificate, Recheck, read_arrays
 from featscope.certificates.layers import Array, Plain
 from featscope.core.errors import BadInput
 
@@ -38,7 +38,7 @@ def _step(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise BadInput("not what a probe writes", str(path), "make the probe again") from None
 
 
-def certificates(folder: Path, function: Function | None = None) -> Iterator[Certificate]:
+def probe_certificates(folder: Path, function: Function | None = None) -> Iterator[Certificate]:
     """What the folder holds, each with the network in its constants."""
     stated = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))["robustness"]
     arrays, rest = _step(folder / PARTS / f"{NETWORK}.safetensors")
@@ -62,7 +62,7 @@ def certificates(folder: Path, function: Function | None = None) -> Iterator[Cer
         )
 
 
-def check_perturbations(c: Certificate) -> Outcome:
+def check_perturbations(c: Certificate) -> Recheck:
     """Right without, wrong with, inside the ball of the stated size and inside the bounds."""
     x, delta, y, size = c.numbers("x"), c.numbers("delta"), c.array("y"), c.numbers("size")
     require_fitting(x.shape == delta.shape and y.shape == size.shape == x.shape[:1], x=x, y=y, delta=delta)
@@ -78,15 +78,15 @@ def check_perturbations(c: Certificate) -> Outcome:
         f"{len(y)} perturbations of {norm} norm {sizes.min(initial=np.inf):.4g} to {sizes.max(initial=0):.4g}"
     )
     if (sizes > size * (1 + 1e-5) + 1e-7).any():
-        return Outcome(told, "a perturbation is larger than it is said to be")
+        return Recheck(told, "a perturbation is larger than it is said to be")
     if bounds is not None and ((x + delta < bounds[0] - 1e-6) | (x + delta > bounds[1] + 1e-6)).any():
-        return Outcome(told, "a perturbed input leaves the bounds")
+        return Recheck(told, "a perturbed input leaves the bounds")
     if (_margin(before, y) < -room).any():
-        return Outcome(
+        return Recheck(
             told, f"{int((_margin(before, y) < -room).sum())} examples are wrong without a perturbation"
         )
     left = _margin(after, y) > room
-    return Outcome(
+    return Recheck(
         f"{told} fool the network", f"{int(left.sum())} do not fool the network" if left.any() else None
     )
 
@@ -99,7 +99,7 @@ def _margin(outputs: Array, y: np.ndarray) -> Array:
     return gap
 
 
-def check_radii(c: Certificate) -> Outcome:
+def check_radii(c: Certificate) -> Recheck:
     """Every stated radius is proved again by bounds over its ball."""
     x, y, radius = c.numbers("x"), c.array("y"), c.numbers("radius")
     require_fitting(len(x) == len(y) == len(radius), x=x, y=y, radius=radius)
@@ -112,6 +112,6 @@ def check_radii(c: Certificate) -> Outcome:
     ]
     told = f"{sum(proved)} of {len(y)} radii ({norm}) proved, the largest {radius.max(initial=0):.4g}"
     if not all(proved):
-        return Outcome(told, f"{len(y) - sum(proved)} radii are not proved")
+        return Recheck(told, f"{len(y) - sum(proved)} radii are not proved")
     stated = c.stated.get("proved")
-    return Outcome(told, None if stated in (None, len(y)) else f"the probe states {stated} radii")
+    return Recheck(told, None if stated in (None, len(y)) else f"the probe states {stated} radii")

@@ -22,7 +22,7 @@ from featscope.core.progress import Progress, Silent
 from featscope.images.weights import content_hash
 from featscope.probe import plan, robustness, written
 from featscope.probe.admission import AUTO, Bounds, Given, admitted, lent
-from featscope.probe.findings import Finding
+from featscope.probe.findings import Sign
 from featscope.probe.keep import Keep
 from featscope.probe.preflight import Preflight, look
 from featscope.probe.subject import Subject
@@ -284,6 +284,6 @@ def _finished(folder: Path | None, spec: Mapping[str, Any]) -> dict[str, Any] | 
     return found
 
 
-def alarms(document: Mapping[str, Any]) -> list[Finding]:
+def alarms(document: Mapping[str, Any]) -> list[Sign]:
     """The alarms of a document."""
-    return [Finding(**entry) for entry in document["robustness"]["findings"] if entry["alarm"]]
+    return [Sign(**entry) for entry in document["robustness"]["findings"] if entry["alarm"]]
