@@ -361,8 +361,8 @@ def robustness(
     """Robust accuracy of any torch classifier (images in, logits out) within a radius, with interval and
     warnings.
 
-    The attacks: PGD, adaptive PGD on two losses, PGD at every wrong class, and on images a search without
-    gradients, each of ``steps`` steps. ``bounds`` are those of the inputs, None for none; ``norm`` is Linf or
+    The attacks: PGD, adaptive PGD on two losses, PGD at every wrong class, the nearest way to the
+    likeliest classes, and on images and vectors a search without gradients, each of ``steps`` steps. ``bounds`` are those of the inputs, None for none; ``norm`` is Linf or
     L2.
 
     >>> import torch, featscope as fs
