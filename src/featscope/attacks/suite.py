@@ -33,6 +33,8 @@ from featscope.core.streams import stream
 ZERO_GRADIENT = 0.05
 BLACK_BOX = 0.01
 
+#: starts of the adaptive ascent: where one ends below the boundary, another may not
+RESTARTS = 3
 #: how much longer the search without gradients looks once it has found something
 PERSIST = 10
 
@@ -47,7 +49,7 @@ def ensemble(steps: int = 50, queries: int = 500) -> list[Attack]:
     """
     return [
         replace(SINGLE, steps=min(steps, SINGLE.steps)),
-        APGD(SOFT_MARGIN.name, steps),
+        APGD(SOFT_MARGIN.name, steps, RESTARTS),
         APGD("margin", steps),
         PGD("margin", steps, every_target=True, stop_early=True),
         NearestAttack(steps),
