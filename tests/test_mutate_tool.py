@@ -196,3 +196,37 @@ def test_a_wrong_formula_is_killed_and_a_harmless_change_survives(toy):
     assert demanding.returncode == 1
     assert "test files to run" not in demanding.stdout  # the map of lines is kept
     assert demanding.stdout.partition("| package")[2] == first.partition("| package")[2]
+
+
+LATE = '''"""Imported late, inside the first test that asks."""
+import math
+
+
+def row(size):
+    return size + 1
+
+
+TABLE = [row(1), row(2)]
+
+
+def used(at):
+    return TABLE[at] * 2
+'''
+
+
+def test_what_runs_when_a_test_imports_a_module_faces_those_who_use_the_module(changes, tmp_path):
+    """`row` runs at import only, inside t::first, which asserts nothing of it; t::user reads the table."""
+    import cover
+    import trial
+
+    path = tmp_path / "late.py"
+    path.write_text(LATE)
+    lines = {2: {"t::first"}, 5: {"t::first"}, 6: {"t::first"}, 9: {"t::first"}, 13: {"t::user"}}
+    seconds = {"t::first": 1.0, "t::user": 2.0, "t::reader": 0.5, "u::other": 0.1}
+    coverage = cover.CoverageMap(seconds, {"late.py": lines}, {"late.py": {"t"}})
+    by_line = {mutant.line: mutant for mutant in changes.mutants(path, "late", "late")}
+    made, used = (trial.select(by_line[line], tmp_path, coverage, 60.0) for line in (6, 13))
+    assert made.tests == ("t::first", "t::user", "t::reader")
+    assert used.tests[0] == "t::user"
+    scarce = trial.select(by_line[6], tmp_path, coverage, 3.0)
+    assert (scarce.tests, scarce.left_out) == (("t::first", "t::user"), 1)

@@ -444,3 +444,14 @@ def test_a_support_broadcasts_to_an_example_or_is_refused():
     for shape in ((3,), (2,), (2, 2), (3, 1, 4), (2, 2, 4)):
         with pytest.raises(BadInput, match="broadcast"):
             Threat("Linf", 0.1, 2, support=torch.ones(shape)).require_fits(x, y)
+
+
+def test_squares_need_images() -> None:
+    with pytest.raises(BadInput, match="images"):
+        Square()(
+            lambda x: x,
+            torch.zeros(2, 5),
+            torch.zeros(2, dtype=torch.long),
+            Threat("Linf", 0.1, 1),
+            stream(0, "s"),
+        )

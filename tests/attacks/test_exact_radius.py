@@ -279,3 +279,14 @@ def test_bounds_agree_to_a_millionth_of_the_radius_or_a_thousandth_of_that_of_th
     upper = np.array([2.0 * (1 + 0.9e-6), 2.0 * (1 + 1.1e-6), 0.9e-9, 1.1e-9, 0.9e-6, 1.1e-6, math.inf])
     length = np.array([1e-3, 1e-3, 1.0, 1.0, 1e3, 1e3, 1.0])
     assert _agree(lower, upper, length).tolist() == [True, False, True, False, True, False, True]
+
+
+def test_as_many_neurons_as_the_limit_are_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """f = ReLU(x₁) + ReLU(x₂) at (2, −3) has radius 2."""
+    net = TwoLayer(torch.eye(2), torch.zeros(2), torch.ones(2))
+    x, y = torch.tensor([[2.0, -3.0]]), torch.ones(1)
+    monkeypatch.setattr("featscope.attacks.two_layer_radius.LIMIT", 2)
+    assert exact_radii(net, x, y).upper.tolist() == pytest.approx([2.0], rel=1e-5)
+    monkeypatch.setattr("featscope.attacks.two_layer_radius.LIMIT", 1)
+    with pytest.raises(BadInput):
+        exact_radii(net, x, y)

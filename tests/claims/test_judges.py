@@ -1,19 +1,21 @@
 """Every judge can say yes and no, knows its bound, is not carried by good seeds over a bad one, and never
-takes NaN for a success."""
+takes NaN for a success. Where a judge has a second reading, every number of its findings is computed twice."""
 
 import importlib
 from pathlib import Path
 
 import pytest
 from judging import TABLES, Cannot, Case, Table, expect
+from second_reading import agree, entry_of, irregular
 
 from featscope.claims.claim import Claim
 from featscope.claims.registry import claims
 from featscope.experiments.registry import experiment, rooms
 from featscope.experiments.spec import PROFILES, resolve
 
-for module in sorted(Path(__file__).parents[1].glob("papers/*/judge_rows_*.py")):
-    importlib.import_module(module.stem)
+for kind in ("judge_rows", "second"):
+    for module in sorted(Path(__file__).parents[1].glob(f"papers/*/{kind}_*.py")):
+        importlib.import_module(module.stem)
 
 READINGS = [(claim.id, reading.name) for claim in claims().values() for reading in claim.readings]
 FAILED = {"FAILS", "INCONCLUSIVE", "OUT_OF_SCOPE"}
@@ -47,6 +49,7 @@ def test_judge(claim: str, name: str) -> None:
         assert not {"HOLDS", "FAILS"} <= verdicts, "it can say both: give it a table"
         for case in entry.cases:
             expect(claim, name, case)
+            read_again(claim, name, case, roughened=True)
         return
     assert isinstance(entry, Table)
     assert entry.holds.verdict == "HOLDS"
@@ -57,5 +60,19 @@ def test_judge(claim: str, name: str) -> None:
     for case in (entry.holds, entry.fails, entry.at_bound, entry.bad_seed, entry.nan, *entry.more):
         if isinstance(case, Case):
             expect(claim, name, case)
+            read_again(claim, name, case, roughened=case is entry.holds or case is entry.fails)
         else:
             assert len(case) > 20, "say why this kind of rows makes no sense"
+
+
+def read_again(claim: str, name: str, case: Case, roughened: bool) -> None:
+    """The finding is that of the second reading, on the case's rows and on the same rows made irregular."""
+    entry = entry_of(claim, name)
+    if entry is None:
+        return
+    reading = next(r for r in claims()[claim].readings if r.name == name)
+    matched = entry.pattern.fullmatch(name)
+    agree(reading.judge(case.runs), entry.second(case.runs, matched), f"{claim} {name}")
+    if roughened:
+        rough = {label: irregular(run, entry.places) for label, run in case.runs.items()}
+        agree(reading.judge(rough), entry.second(rough, matched), f"{claim} {name}, irregular")

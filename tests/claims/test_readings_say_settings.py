@@ -41,6 +41,20 @@ def _figure_3(arm: str) -> dict[str, Told]:
 
 #: experiment → what its readings may say
 PHRASES: dict[str, dict[str, Told]] = {
+    "patch-scaling": {
+        r", k = (\d+)": lambda spec: spec.law.k,
+        r"inside \(k = (\d+)\)": lambda spec: spec.law.k,
+        r"c0 = ([\d.]+)": lambda spec: spec.c0,
+        r"α = (\d+)": lambda spec: spec.law.of_class("alpha", 0).infimum,
+        r"β = (\d+)": lambda spec: spec.law.of_class("beta", 0).infimum,
+        r"ε = ([\d.]+),": lambda spec: spec.eps,
+        r"P = (\d+)": lambda spec: spec.law.patches,
+        r"ϱ = \(log d\)\^−(\d)": lambda spec: spec.rho_power if spec.net.rho == 1 else None,
+        r"(m = log d)": lambda spec: "m = log d" if (spec.net.width, spec.width_power) == (1, 1) else "",
+        r"d from 10⁹ (to 10¹⁵)": lambda spec: {(10**9, 10**15): "to 10¹⁵"}.get(
+            (min(spec.dimensions), max(spec.dimensions))
+        ),
+    },
     "clusters-properties": {
         r"at k = (\d+)": lambda spec: spec.law.k,
         r"(float32)": lambda spec: spec.dtype,

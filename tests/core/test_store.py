@@ -196,3 +196,14 @@ def test_nobody_is_told_to_delete_a_folder_that_holds_other_runs(tmp_path: Path)
     with pytest.raises(BadInput, match=r"move manifest\.json out of") as caught:
         StoredRun(tmp_path).manifest  # noqa: B018 - reading refuses
     assert "delete the folder" not in str(caught.value)
+
+
+def test_a_forced_run_removes_the_old_one_and_what_a_kill_left_of_an_older(tmp_path: Path) -> None:
+    store, request = Store(tmp_path), Request(TOY, specs.resolve(TOY, "quick"))
+    done = run(request, store)
+    old = done.path.with_name(done.path.name + ".old")
+    with store.write(done.identity, Silent()) as folder:
+        (old / "deep").mkdir(parents=True)  # the old run cannot take the place of a folder that is not empty
+        again = folder.finish({"size": 3}, {})
+    assert again.summary == {"size": 3}
+    assert not old.exists()

@@ -14,7 +14,7 @@ from featscope.dynamics.patch_descent import Weights, training_step
 from featscope.dynamics.patch_observables import feature_correlations, orthogonal_part, own_correlations
 from featscope.laws.patches import PatchLaw
 from featscope.nets.patch_cnn import PatchNetSpec
-from featscope.papers.at.patch_scaling import expected_maximum, power_run
+from featscope.papers.at.scaling_start import expected_maximum, power_run
 
 LAWS = {
     "constant": PatchLaw(k=3, d=60, patches=6, robust_patches=2, sigma_n=0),

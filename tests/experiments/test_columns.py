@@ -27,6 +27,7 @@ WITHOUT_A_DRAW = {
     ("lower-bound", "growth"),
     ("lower-bound", "listed"),
     ("lower-bound", "shattered"),
+    ("patch-scaling", "maxima"),
     ("patch-scaling", "power"),
     ("clusters-properties", "stated"),
     ("clusters-assumption", "proof"),

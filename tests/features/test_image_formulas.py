@@ -30,6 +30,7 @@ from featscope.dynamics.image_training import (
     unpack,
 )
 from featscope.dynamics.schedules import Ramp, Schedule
+from featscope.features import landscape as features_landscape
 from featscope.features.accuracy import feature_accuracy
 from featscope.features.invert import InversionSpec, Inverted, begin, invert, network_hash, relative_error
 from featscope.features.landscape import ROUNDING, Landscape, landscape, largest_change, loss_and_norm
@@ -636,3 +637,35 @@ def test_losses_known_to_rounding_do_not_break_the_mean_value_bound() -> None:
     assert found.mean_value((0.0, 0.1)).flatten().tolist() == pytest.approx([0.0, 0.6 / (0.3 + ROUNDING)])
     with pytest.raises(BadInput, match="ascending"):
         landscape(Bowl(), torch.zeros(1, 1, 1, 2), torch.tensor([0]), Threat("L2", 1.0, 3), (), 1, stream(0))
+
+
+class Cliff(nn.Module):
+    """Two classes; the margin of class 0 falls by 5 between x₁ = 1.4 and 1.5 and is flat elsewhere."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        one = x.flatten(1)[:, 0]
+        half = -25.0 * ((one - 1.4).clamp(min=0) - (one - 1.5).clamp(min=0))
+        return torch.stack([half, -half], -1)
+
+
+def test_a_cliff_on_the_way_is_found_by_halving() -> None:
+    """Both ends are flat; halves of the segment to (2, ½) meet the cliff at t = .71875."""
+    x, y = torch.zeros(1, 1, 1, 2, dtype=F64), torch.tensor([0])
+    delta = torch.tensor([2.0, 0.5], dtype=F64).view_as(x)
+    nothing = torch.zeros(1, dtype=F64)
+    threat, rise = Threat("L2", 3.0, 3), torch.full((1,), 4.0, dtype=F64)
+    top, best = features_landscape._bisect(
+        Cliff(), x, y, threat, delta, rise, torch.tensor([True]), nothing, torch.zeros_like(x)
+    )
+    assert best.flatten().tolist() == pytest.approx([2 * 0.71875, 0.5 * 0.71875])
+    margin = -50 * (2 * 0.71875 - 1.4)
+    assert float(top) == pytest.approx(50 / (1 + math.exp(margin)))
+
+
+def test_where_the_gradient_is_the_same_everywhere_nothing_is_uphill(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(features_landscape, "_loss", lambda net, x, y: 3.0 * x.flatten(1).sum(-1))
+    norms, uphill = features_landscape.gradient_norms(
+        nn.Identity(), torch.ones(2, 1, 1, 4, dtype=F64), torch.tensor([0, 1]), Threat("L2", 1.0, 3)
+    )
+    assert norms.tolist() == pytest.approx([6.0, 6.0])
+    assert uphill.abs().sum() == 0

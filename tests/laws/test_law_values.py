@@ -425,3 +425,9 @@ def test_an_odd_number_of_clusters_gives_the_positive_class_one_more(
     assert law.plus == plus
     assert law.signs().tolist() == [1.0] * plus + [-1.0] * (k - plus)
     assert law.balance == pytest.approx(balance)
+
+
+def test_a_uniform_amplitude_of_no_width_is_a_constant_and_refused() -> None:
+    with pytest.raises(BadInput, match="low < high"):
+        Uniform(low=1.0, high=1.0)
+    assert Uniform(low=1.0, high=1.0 + 1e-9).infimum == 1.0

@@ -112,7 +112,9 @@ def judged(claim: str, *readings: str) -> Callable[[Callable[..., Entry]], Calla
 def finding(claim: str, name: str, runs: Mapping[str, Run]) -> Finding:
     """Judge runs by a reading, with the ledger's rule on hypotheses."""
     reading = next(r for r in claims()[claim].readings if r.name == name)
-    assert set(runs) == set(reading.needs), f"{claim} {name} needs {sorted(reading.needs)}"
+    made_of = {label: run.experiment for label, run in runs.items()}
+    needed = {label: need.experiment for label, need in reading.needs.items()}
+    assert made_of == needed, f"{claim} {name} needs {needed}"
     return settled(claims()[claim], reading, runs)
 
 

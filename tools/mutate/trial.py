@@ -1,6 +1,7 @@
 """One mutant against the tests that run its line: in a process of its own, with the changed source in the
 place of the file's."""
 
+import ast
 import importlib.machinery
 import os
 import sys
@@ -37,23 +38,39 @@ class Selection:
 def select(mutant: Mutant, root: Path, coverage: CoverageMap, budget: float) -> Selection:
     """The tests that run the line, then the others of their files (they may share what a fixture or a cache
     has run)."""
-    covering = _covering(mutant, os.path.relpath(mutant.path, root), coverage)
+    ranks = _covering(mutant, os.path.relpath(mutant.path, root), coverage)
+    covering = set[str]().union(*ranks)
+    chosen, spent = list[str](), 0.0
+    for tests in ranks:
+        found, seconds = _within(tests - set(chosen), coverage.seconds, budget - spent)
+        chosen, spent = chosen + found, spent + seconds
     neighbours = coverage.of_files({test.partition("::")[0] for test in covering}) - covering
-    chosen, spent = _within(covering, coverage.seconds, budget)
     more, extra = _within(neighbours, coverage.seconds, min(budget - spent, budget / 3))
     return Selection((*chosen, *more), len(covering), len(covering) - len(chosen), spent + extra)
 
 
-def _covering(mutant: Mutant, path: str, coverage: CoverageMap) -> set[str]:
+def _covering(mutant: Mutant, path: str, coverage: CoverageMap) -> list[set[str]]:
     """Who runs the line. For one that runs at import: who runs its function, if it is a default; else who
-    runs anything of the module, and who imports it. A function that only makes a module's tables runs at
-    import."""
+    runs anything of the module, and after those who imports it.
+
+    A function that only makes a module's tables runs at import; a module that is imported late is imported
+    inside some test, which tells nothing about who uses the line.
+    """
+    importing = coverage.covering(path, *_first_statement(mutant.original))
     running = coverage.covering(path, mutant.line, mutant.end_line)
-    if running and not mutant.runs_at_import:
-        return running
-    in_function = coverage.covering(path, *mutant.function)
-    in_module = set().union(*coverage.tests_by_line.get(path, {}).values())
-    return in_function or (in_module | coverage.of_files(coverage.importers.get(path, set())))
+    if running - importing and not mutant.runs_at_import:
+        return [running]
+    if in_function := coverage.covering(path, *mutant.function) - importing:
+        return [in_function]
+    in_module = set[str]().union(*coverage.tests_by_line.get(path, {}).values())
+    return [in_module, coverage.of_files(coverage.importers.get(path, set()))]
+
+
+def _first_statement(source: str) -> tuple[int, int]:
+    """The lines of a module's first statement after its description; whoever runs them imports it."""
+    body = ast.parse(source).body
+    first = body[1] if len(body) > 1 and isinstance(body[0], ast.Expr) else body[0]
+    return first.lineno, first.end_lineno or first.lineno
 
 
 def _within(tests: set[str], seconds: dict[str, float], budget: float) -> tuple[list[str], float]:

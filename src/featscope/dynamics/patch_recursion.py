@@ -16,12 +16,22 @@ import torch
 from torch import Tensor
 
 from featscope.core.errors import require
-from featscope.core.losses import CROSS_ENTROPY
 from featscope.dynamics.trajectory import Step
 from featscope.laws.compact import bartlett
 from featscope.laws.patches import PatchBatch
 from featscope.nets.activations import smoothed_relu, smoothed_relu_slope
 from featscope.nets.patch_cnn import PatchNetSpec
+
+
+class Activation(NamedTuple):
+    """q and ϱ of σ̃ where runs differ in ϱ: one of each run, (runs, 1, 1, 1, 1)."""
+
+    q: int
+    rho: Tensor
+
+
+#: a network's specification, or its activation alone: the recursions need no more of it
+Smoothed = PatchNetSpec | Activation
 
 
 class Latents(NamedTuple):
@@ -163,6 +173,20 @@ def draw(
     return Coefficients(along[0], along[1], eye, factor @ factor.mT, start)
 
 
+def widened(state: Coefficients, width: int) -> Coefficients:
+    """The same networks with neurons of zero weight up to a width: they see 0, put out 0 and never move, so
+    that runs of several widths fit into one batch."""
+    *runs, k, m, _ = state.u.shape
+    more = width - m
+
+    def square(t: Tensor) -> Tensor:
+        wide = torch.nn.functional.pad(t.view(*runs, k, m, k, m), (0, more, 0, 0, 0, more))
+        return wide.reshape(*runs, k * width, k * width)
+
+    u, v = (torch.nn.functional.pad(t, (0, 0, 0, more)) for t in (state.u, state.v))
+    return Coefficients(u, v, square(state.e), square(state.gram), state.time)
+
+
 def reconstruct(state: Coefficients, u: Tensor, v: Tensor, w0: Tensor) -> Tensor:
     """The weights of the coefficients (Lemmas D.2, D.16), given features and initial weights."""
     flat = w0.flatten(-3, -2)
@@ -177,19 +201,19 @@ class DataPass(NamedTuple):
     slope: Tensor
 
 
-def _look(spec: PatchNetSpec, z: Tensor, multiplicity: Tensor) -> DataPass:
+def _look(spec: Smoothed, z: Tensor, multiplicity: Tensor) -> DataPass:
     value = smoothed_relu(z, spec.q, spec.rho).sum(-1)
     return DataPass((value * multiplicity[..., None]).sum(-2), smoothed_relu_slope(z, spec.q, spec.rho))
 
 
-def clean_pass(spec: PatchNetSpec, state: Coefficients, data: Latents) -> DataPass:
+def clean_pass(spec: Smoothed, state: Coefficients, data: Latents) -> DataPass:
     """Outputs and slopes at the clean data: ⟨w_ir, x_p⟩ = α_p U_iry or β_p V_iry."""
     xu, xv = data.coordinates()
     z = torch.einsum("ngj,...irj->...ngir", xu, state.u) + torch.einsum("ngj,...irj->...ngir", xv, state.v)
     return _look(spec, z, data.multiplicity)
 
 
-def standard_velocity(spec: PatchNetSpec, data: Latents) -> Velocity:
+def standard_velocity(spec: Smoothed, data: Latents) -> Velocity:
     """Lemma D.4 per unit of η: U_iry' = E[(1{y=i} − logit_i) Σ_{p∈J_R} σ̃'(α_p U_iry) α_p], and V' with β on
     J_NR."""
     xu, xv = data.coordinates()
@@ -213,8 +237,15 @@ def _output_speed(seen: DataPass, speed: Tensor, data: Latents) -> Tensor:
 def _pulled(seen: DataPass, data: Latents) -> Tensor:
     """(1{y=i} − logit_i) σ̃' with multiplicities and the mean over points: what every coefficient's update is
     linear in."""
-    pull = -CROSS_ENTROPY.grad(seen.outputs, data.y.expand(seen.outputs.shape[:-1])) / len(data.y)
+    pull = descent_pull(seen.outputs, data.y.expand(seen.outputs.shape[:-1])) / len(data.y)
     return seen.slope * pull[..., None, :, None] * data.multiplicity[..., None, None]
+
+
+def descent_pull(outputs: Tensor, y: Tensor) -> Tensor:
+    """1{y=i} − logit_i (…, n, k), with 1 − logit_y as the sum of the other logits: the difference is lost to
+    rounding where F_y exceeds the others by more than 36, and over polynomial time it does."""
+    others = torch.softmax(outputs, -1).scatter(-1, y[..., None], 0.0)
+    return (-others).scatter(-1, y[..., None], others.sum(-1, keepdim=True))
 
 
 class Perturbed(NamedTuple):
@@ -246,7 +277,7 @@ class CoefficientClip(NamedTuple):
         return scaled.clamp(-self.eps if self.two_sided else None, self.eps)
 
 
-def perturb(spec: PatchNetSpec, state: Coefficients, data: Latents, clip: CoefficientClip) -> Perturbed:
+def perturb(spec: Smoothed, state: Coefficients, data: Latents, clip: CoefficientClip) -> Perturbed:
     """Lemma D.17: x̃ = x − min{ε, η̃ Σ_s σ̃'(⟨w_ys, x_p⟩) (·)_ys}, coefficient by coefficient."""
     xu, xv = data.coordinates()
     slope = clean_pass(spec, state, data).slope
@@ -264,7 +295,7 @@ def perturb(spec: PatchNetSpec, state: Coefficients, data: Latents, clip: Coeffi
     return Perturbed(xu - lower[0], xv - lower[1], gamma)
 
 
-def adversarial_velocity(spec: PatchNetSpec, data: Latents, clip: CoefficientClip) -> Velocity:
+def adversarial_velocity(spec: Smoothed, data: Latents, clip: CoefficientClip) -> Velocity:
     """Lemma D.18 per unit of η: the same descent at the perturbed patches, which meet the initial directions
     through their Gram."""
 
@@ -287,7 +318,7 @@ def adversarial_velocity(spec: PatchNetSpec, data: Latents, clip: CoefficientCli
     return velocity
 
 
-def adversarial_pass(spec: PatchNetSpec, state: Coefficients, data: Latents, x: Perturbed) -> DataPass:
+def adversarial_pass(spec: Smoothed, state: Coefficients, data: Latents, x: Perturbed) -> DataPass:
     """Outputs and slopes at the perturbed data."""
     z = torch.einsum("...ngj,...irj->...ngir", x.u, state.u) + torch.einsum(
         "...ngj,...irj->...ngir", x.v, state.v

@@ -16,12 +16,12 @@ def check_activation(q: int, rho: float) -> None:
     require_positive("rho", rho)
 
 
-def smoothed_relu(z: Tensor, q: int, rho: float) -> Tensor:
-    """σ̃(z) = (ϱ/q)·c^q + (z − ϱ)₊ with c = clamp(z/ϱ, 0, 1)."""
+def smoothed_relu(z: Tensor, q: int, rho: float | Tensor) -> Tensor:
+    """σ̃(z) = (ϱ/q)·c^q + (z − ϱ)₊ with c = clamp(z/ϱ, 0, 1); one ϱ, or one that broadcasts with z."""
     return (rho / q) * (z / rho).clamp(0, 1).pow(q) + (z - rho).clamp(min=0)
 
 
-def smoothed_relu_slope(z: Tensor, q: int, rho: float) -> Tensor:
+def smoothed_relu_slope(z: Tensor, q: int, rho: float | Tensor) -> Tensor:
     """σ̃'(z) = clamp(z/ϱ, 0, 1)^{q−1}."""
     return (z / rho).clamp(0, 1).pow(q - 1)
 

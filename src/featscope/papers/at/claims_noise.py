@@ -127,8 +127,10 @@ def _never() -> Finding:
 def _premised(rows: pl.DataFrame, bound: float) -> pl.DataFrame:
     """The rows at which A, C and D are at most a bound. One that is not a number is no excuse: its row
     stays."""
+    if rows.height == 0:  # a seed that has not reached log d
+        return rows
     larger = [np.max(numbers(rows[name]).reshape(rows.height, -1), axis=1) > bound for name in LOSERS]
-    return rows.filter(~np.any(larger, axis=0)) if rows.height else rows
+    return rows.filter(~np.any(larger, axis=0))
 
 
 def _balanced(runs: Runs) -> Finding:

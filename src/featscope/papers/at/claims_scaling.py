@@ -15,15 +15,18 @@ from featscope.claims.judging import at_least, at_most, exactly, explained, expo
 from featscope.core.rules import BEND, CONSTANT, POLYLOG, SAME, SMALL, USUAL
 from featscope.core.stats import Interval, wilson
 from featscope.experiments.run import Run
+from featscope.papers.at.inside import inside
 from featscope.papers.at.patch_scaling import PatchScaling
 from featscope.papers.at.runs import ATTACKED_GROWTH, GROWTH, SCALING
 from featscope.papers.at.scaling_columns import (
     CURVES,
+    ENDS,
     EVENTS,
     INITIAL,
     POWER,
     AttackedEvent,
     Curves,
+    Ends,
     Events,
     Initial,
     Power,
@@ -108,6 +111,41 @@ def _with_high_probability(arm: str, event: IntEnum) -> Judge:
     return judge
 
 
+def _in_order(arm: str, first: IntEnum, then: IntEnum) -> Judge:
+    """Share of runs in which, in every class, both events happen and the second not before the first; what
+    has not happened by the horizon never does, and of a run that ends before its horizon it is not known."""
+
+    def judge(runs: Runs) -> Finding:
+        run, place = runs["run"], [Events.d, Events.seed, Events.label]
+        early, late = (
+            run.part(EVENTS, arm=arm, event=int(event)).select(*place, Events.happened, Events.time)
+            for event in (first, then)
+        )
+        rows = early.join(late, on=place, suffix="_then")
+        before, after = pl.col(Events.happened), pl.col(f"{Events.happened}_then")
+        times = pl.col(Events.time), pl.col(f"{Events.time}_then")
+        # For polars NaN is larger than all.
+        good = before & after & (times[1] >= times[0]) & times[1].is_not_nan()
+        by_run = rows.group_by(Events.d, Events.seed).agg(
+            good.fill_null(False).all().alias("good"), (good | ~after).fill_null(False).all().alias("open")
+        )
+        return _share_of_runs(run, arm, by_run)
+
+    return judge
+
+
+def _share_of_runs(run: Run, arm: str, by_run: pl.DataFrame) -> Finding:
+    """The share of good runs; one that is open and ended before its horizon may be either."""
+    arrived = run.part(ENDS, arm=arm).select(Ends.d, Ends.seed, pl.col(Ends.arrived) == 1.0)
+    rows = by_run.join(arrived, on=[Events.d, Events.seed], how="left")
+    unknown = rows.filter(pl.col("open") & ~pl.col("good") & ~pl.col(Ends.arrived).fill_null(False)).height
+    good, total = int(rows["good"].sum()), rows.height
+    low, high = wilson(good, total), wilson(good + unknown, total)
+    by_d = rows.group_by(Events.d).agg(pl.col("good").mean()).sort(Events.d)
+    shown = dict(zip(map(str, by_d[Events.d].to_list()), by_d["good"].to_list(), strict=True))
+    return at_least(Interval(low.value, low.low, high.high), 1 - SMALL, by_dimension=shown, unknown=unknown)
+
+
 def _late(arm: str, event: IntEnum, column: str, power: float | None) -> Judge:
     """At the end of polynomial time: F_y ÷ log d (column F) or max B (column v) as a power of d.
 
@@ -182,6 +220,23 @@ def _by_clip(make: Callable[[str], Judge], label: str = "") -> tuple[Reading, ..
     )
 
 
+ARRIVES, GROWS = StandardEvent.NON_ROBUST_ARRIVES, StandardEvent.OUTPUT_GROWS
+MEDIAN = "exponent of the median over the seeds and classes in which it happens"
+FIRST_LOSER, SECOND_LOSER = (_loser("standard", event, Events.A, -0.5) for event in (ARRIVES, GROWS))
+OFTEN = "share of runs with A ≤ (log d)²/√d"
+OUTPUT_AFTER = "share of runs in which F_y ≥ log d comes after max B ≥ ϱ/β, in every class"
+ATTACKED_AFTER = "share of runs in which F_y(X̃) ≥ log d comes after Σ B^q = Θ(1/η̃), in every class"
+OUTPUT_LATE, LOSER_LATE = "F_y ÷ log d at time d² as a power of d", "max A at time d² as a power of d"
+LATE_OUTPUT, LATE_LOSER = (_late("standard", GROWS, c, p) for c, p in ((Curves.F, 0.0), (Curves.u, -0.5)))
+ATTACKED = "features-only"
+ATTACKED_ORDER = _in_order(ATTACKED, AttackedEvent.ATTACK_CANCELS, AttackedEvent.OUTPUT_GROWS)
+
+
+def _attacked_inside(event: AttackedEvent, column: str, power: float | None) -> tuple[Reading, ...]:
+    judge = _loser(ATTACKED, event, column, power)
+    return inside(judge, f"{MEDIAN}; {CLIP_TEXTS[ATTACKED]}", attacked=True)
+
+
 CLAIMS = (
     Claim(
         id="AT-LD.3",
@@ -225,50 +280,39 @@ CLAIMS = (
         hypotheses=FLOW,
         assumes=GROWTH,
         readings=(
-            Reading(
-                "median",
-                "exponent of the median over the seeds and classes in which it happens",
-                {"run": SCALING},
-                _loser("standard", StandardEvent.NON_ROBUST_ARRIVES, Events.A, -0.5),
-            ),
-            Reading(
-                "high-probability",
-                "share of runs with A ≤ (log d)²/√d",
-                {"run": SCALING},
-                _with_high_probability("standard", StandardEvent.NON_ROBUST_ARRIVES),
-            ),
+            Reading("median", MEDIAN, {"run": SCALING}, FIRST_LOSER),
+            Reading("high-probability", OFTEN, {"run": SCALING}, _with_high_probability("standard", ARRIVES)),
+            *inside(FIRST_LOSER, MEDIAN),
+            *inside(_with_high_probability("standard", ARRIVES), OFTEN, "high-probability"),
         ),
     ),
     Claim(
         id="AT-LD.10",
         paper="at",
         reference="AT Lemma D.10",
-        statement="When F_y reaches log d under standard training, max A is still O(polylog(d)/√d).",
+        statement="F_y reaches log d under standard training not before max B reaches ϱ/β, and max A is then "
+        "still O(polylog(d)/√d).",
         hypotheses=FLOW,
         assumes=GROWTH,
         readings=(
-            Reading(
-                "median",
-                "exponent of the median over the seeds and classes in which it happens",
-                {"run": SCALING},
-                _loser("standard", StandardEvent.OUTPUT_GROWS, Events.A, -0.5),
-            ),
+            Reading("median", MEDIAN, {"run": SCALING}, SECOND_LOSER),
+            Reading("order", OUTPUT_AFTER, {"run": SCALING}, _in_order("standard", ARRIVES, GROWS)),
+            *inside(SECOND_LOSER, MEDIAN),
+            *inside(_in_order("standard", ARRIVES, GROWS), OUTPUT_AFTER, "order"),
         ),
     ),
     Claim(
         id="AT-LD.11",
         paper="at",
         reference="AT Lemma D.11",
-        statement="For polynomial time after that F_y stays O(log d).",
+        statement="For polynomial time after that F_y stays O(log d), and max A stays O(polylog(d)/√d).",
         hypotheses=FLOW,
         assumes=GROWTH,
         readings=(
-            Reading(
-                "until-d²",
-                "F_y ÷ log d at time d² as a power of d",
-                {"run": SCALING},
-                _late("standard", StandardEvent.OUTPUT_GROWS, Curves.F, 0.0),
-            ),
+            Reading("until-d²", OUTPUT_LATE, {"run": SCALING}, LATE_OUTPUT),
+            Reading("until-d² (max A)", LOSER_LATE, {"run": SCALING}, LATE_LOSER),
+            *inside(LATE_OUTPUT, OUTPUT_LATE),
+            *inside(LATE_LOSER, LOSER_LATE, "max A"),
         ),
     ),
     Claim(
@@ -278,7 +322,10 @@ CLAIMS = (
         statement="When Σ B^q reaches Θ(1/η̃) under adversarial training, max A is still O(polylog(d)/√d).",
         hypotheses=FLOW,
         assumes=GROWTH,
-        readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.ATTACK_CANCELS, Events.A, -0.5)),
+        readings=(
+            *_by_clip(lambda clip: _loser(clip, AttackedEvent.ATTACK_CANCELS, Events.A, -0.5)),
+            *_attacked_inside(AttackedEvent.ATTACK_CANCELS, Events.A, -0.5),
+        ),
     ),
     Claim(
         id="AT-LD.24",
@@ -288,17 +335,25 @@ CLAIMS = (
         "O(d^−c0).",
         hypotheses=FLOW,
         assumes=ATTACKED_GROWTH,
-        readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.ROBUST_ARRIVES, Events.B)),
+        readings=(
+            *_by_clip(lambda clip: _loser(clip, AttackedEvent.ROBUST_ARRIVES, Events.B)),
+            *_attacked_inside(AttackedEvent.ROBUST_ARRIVES, Events.B, None),
+        ),
     ),
     Claim(
         id="AT-LD.25",
         paper="at",
         reference="AT Lemma D.25",
-        statement="F_y(X̃) reaches log d in polynomial time under adversarial training, and max B is then "
-        "O(polylog(d) d^−c0).",
+        statement="F_y(X̃) reaches log d in polynomial time under adversarial training, not before the attack "
+        "cancels β, and max B is then O(polylog(d) d^−c0).",
         hypotheses=FLOW,
         assumes=ATTACKED_GROWTH,
-        readings=_by_clip(lambda clip: _loser(clip, AttackedEvent.OUTPUT_GROWS, Events.B)),
+        readings=(
+            *_by_clip(lambda clip: _loser(clip, AttackedEvent.OUTPUT_GROWS, Events.B)),
+            *_attacked_inside(AttackedEvent.OUTPUT_GROWS, Events.B, None),
+            Reading("order", f"{ATTACKED_AFTER}; {CLIP_TEXTS[ATTACKED]}", {"run": SCALING}, ATTACKED_ORDER),
+            *inside(ATTACKED_ORDER, f"{ATTACKED_AFTER}; {CLIP_TEXTS[ATTACKED]}", "order", attacked=True),
+        ),
     ),
     Claim(
         id="AT-LD.26",
@@ -310,6 +365,13 @@ CLAIMS = (
         readings=(
             *_by_clip(lambda clip: _late(clip, AttackedEvent.OUTPUT_GROWS, Curves.F, 0.0)),
             *_by_clip(lambda clip: _late(clip, AttackedEvent.OUTPUT_GROWS, Curves.v, None), " (max B)"),
+            *inside(_late(ATTACKED, AttackedEvent.OUTPUT_GROWS, Curves.F, 0.0), OUTPUT_LATE, attacked=True),
+            *inside(
+                _late(ATTACKED, AttackedEvent.OUTPUT_GROWS, Curves.v, None),
+                "max B at time d² as a power of d",
+                "max B",
+                attacked=True,
+            ),
         ),
     ),
 )

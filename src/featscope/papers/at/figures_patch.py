@@ -15,7 +15,14 @@ from featscope.papers.at.patch_minima import ALONG_GAMMA, ALONG_NOISE, Minima
 from featscope.papers.at.patch_noise import NOISY_DESCENT, NoisyDescent
 from featscope.papers.at.patch_recursion import APPROXIMATIONS, BOTH_ROUTES, BothRoutes
 from featscope.papers.at.patch_scaling import PatchScaling
-from featscope.papers.at.scaling_columns import CURVES, EVENTS, AttackedEvent, Curves, Events, StandardEvent
+from featscope.papers.at.scaling_columns import (
+    CURVES,
+    EVENTS,
+    AttackedEvent,
+    Curves,
+    Events,
+    StandardEvent,
+)
 from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.palette import ATTACKED, CLEAN, NON_ROBUST, REFERENCE, ROBUST, THEORY
 from featscope.plots.panels import Panel

@@ -14,6 +14,12 @@ _NOISE = (
     "The noise would enter what is learned; the proof of {} carries the noiseless lemmas over "
     "only if it does not."
 )
+_LOGIT = "Outputs of other classes would not stay small, and the loss would not fall as the proofs say."
+_LOGIT_ATTACKED = (
+    "Outputs of other classes would not stay small at X̃: the perturbation turns correlations below zero, "
+    "which no lemma bounds, into answers."
+)
+_END = "An item of Theorem {} would fail."
 
 GLOSSARY = {
     "AT-A2.3": Gloss(
@@ -79,11 +85,11 @@ GLOSSARY = {
         _ORDER.format("Theorem 4.3"),
     ),
     "AT-LD.10": Gloss(
-        "at T′_y, the first t with F_y ≥ log d:  max_r A^{(T′_y)} = O(polylog(d)/√d)",
+        "at T′_y, the first t with F_y ≥ log d:  T′_y = poly(d) ≥ T_y, max_r A^{(T′_y)} = O(polylog(d)/√d)",
         _ORDER.format("Theorem 4.3"),
     ),
     "AT-LD.11": Gloss(
-        "for T′_y ≤ t = O(poly d):  F_y^{(t)}(X) = O(log d)",
+        "for T′_y ≤ t = O(poly d):  F_y^{(t)}(X) = O(log d), max_r A^{(t)} = O(polylog(d)/√d)",
         "The output would not come to rest in polynomial time.",
     ),
     "AT-LD.23": Gloss(
@@ -95,12 +101,55 @@ GLOSSARY = {
         "d^{−c_0/q}.",
     ),
     "AT-LD.25": Gloss(
-        "at T″_y, the first t with F_y(X̃) ≥ log d:  T″_y = poly(d), max_r B = O(polylog(d)/d^{c_0})",
+        "at T″_y, the first t with F_y(X̃) ≥ log d:  T″_y = poly(d) ≥ T_y, max_r B = O(polylog d/d^{c_0})",
         _ORDER.format("Theorem 4.4"),
     ),
     "AT-LD.26": Gloss(
         "for T″_y ≤ t = O(poly d):  F_y(X̃) = O(log d), max_r B = O(polylog(d)/d^{c_0})",
         _ORDER.format("Theorem 4.4"),
+    ),
+    "AT-LB.1": Gloss(
+        "P[‖X‖_∞ ≥ √(2 log 2n) + t] ≤ ½ e^{−t²/2}, and P[‖X‖_∞ ≤ √(2 log 2n) − δ] ≤ "
+        "exp{−e^{δ/2}/(√(2π)(√(2 log 2n) + 1))}",
+        "The start of training would not be of the size that every growth lemma starts from.",
+    ),
+    "AT-LD.5": Gloss(
+        "F_y ≥ c log d ⇒ 1 − logit_y(F, X) = Θ(1) if c = 0, O(d^{−c}) if c > 0",
+        _LOGIT,
+    ),
+    "AT-LD.6": Gloss("F_y ≥ c log d ⇒ logit_i(F, X) = Θ(1/k) if c = 0, O(d^{−c}) if c > 0, i ≠ y", _LOGIT),
+    "AT-LD.8": Gloss(
+        "A^{(t+1)} = A + Θ(η) A^{q−1} E[Σ_{J_R} α_p^q], and B likewise, for t ≤ T_0",
+        "The race of the tensor power method would have another clock: 1 − logit_y slows A and B alike, "
+        "so that who wins does not change.",
+    ),
+    "AT-LD.19": Gloss("Lemma D.5 at X̃^{(t)}, max_r A = O(log d), max_r B = o(1)", _LOGIT_ATTACKED),
+    "AT-LD.20": Gloss("Lemma D.6 at X̃^{(t)}, max_r A = O(log d), max_r B = o(1)", _LOGIT_ATTACKED),
+    "AT-TD.1": Gloss(
+        "σ_n = 0, T = Θ(poly(d)/η):  P_{D_{F_NR}}[argmax F ≠ y] = 0;  P_D[argmax F ≠ y] = 0;  "
+        "P_D[argmax F(X + Δ(X, y)) ≠ y] = 1",
+        "Standard training would not end at the non-robust minimum even without noise.",
+    ),
+    "AT-LD.12": Gloss("F_y^{(T)}(X) > F_i^{(T)}(X), i ≠ y, (X, y) ∼ D", _END.format("D.1")),
+    "AT-LD.13": Gloss("F_y^{(T)}(X) > F_i^{(T)}(X), i ≠ y, (X, y) ∼ D_{F_NR}", _END.format("D.1")),
+    "AT-LD.14": Gloss(
+        "F_{y′}^{(T)}(X + Δ(X, y)) > F_i^{(T)}(X + Δ(X, y)), i ≠ y′, δ_p = −β_p v_y + ε v_{y′} on J_NR",
+        _END.format("D.1"),
+    ),
+    "AT-TD.15": Gloss(
+        "σ_n = 0, T = Θ(poly(d)/η):  P_{D_{F_R}}[argmax F ≠ y] = o(1);  "
+        "P_D[∃‖Δ‖_∞ ≤ ε: argmax F(X + Δ) ≠ y] = o(1)",
+        "Adversarial training would not end at the robust minimum even without noise: P patches of ε u_j "
+        "outweigh one of α − ε, as in Proposition 3.2.",
+    ),
+    "AT-LD.27": Gloss("F_y^{(T)}(X) > F_i^{(T)}(X), i ≠ y, (X, y) ∼ D_{F_R}", _END.format("D.15")),
+    "AT-LD.28": Gloss(
+        "∀‖Δ‖_∞ ≤ ε: argmax_i F_i^{(T)}(X + Δ) = y, (X, y) ∼ D_{F_R}",
+        "As for Proposition 3.2: the bound on F_j counts one patch of ε u_j where there are P.",
+    ),
+    "AT-LE.11": Gloss(
+        "max_r A = Θ(log d), max_r B = Õ(d^{−c_0}), max_r C, D = O(polylog(d)/√d) at T = Θ(poly d)",
+        "The end state of Theorem 4.4 would be another one.",
     ),
     "AT-LE.2": Gloss(
         "w_{i,r}^{(t)} = w^⊥ + A u_i + B v_i + Σ (C u_y + D v_y) + Σ_{X,p} σ_{X,p} ξ_p",
@@ -171,6 +220,7 @@ RULES_HISTORY = frozenset(
         "AT-LD.3",
         "AT-LD.21",
         "AT-LD.26",
+        "AT-TD.15",
         "AT-T4.3",
         "AT-T4.4",
         "AT-LE.2",

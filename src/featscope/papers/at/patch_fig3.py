@@ -35,6 +35,7 @@ from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.laws.separation import conflict
 from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 from featscope.papers.at import printed
+from featscope.papers.at.choices import choices
 from featscope.papers.at.fig3_columns import DYNAMICS, MATCHING, RADII, ROBUST_OVER, Dynamics, Matching, Radii
 from featscope.papers.at.fig3_settings import AdversarialTraining, Measurement, Training
 from featscope.papers.at.fig3_summary import summarise
@@ -341,7 +342,8 @@ def measure_radii(spec: PatchFig3, folder: Folder, data: Data, arm: Arm, trained
 
 def record_law(spec: PatchFig3, folder: Folder, batch: PatchBatch) -> Json:
     """Record the law's conditions on a sample, and what no classifier can do there."""
-    folder.conditions(spec.law.check(PatchSetting(spec.eps, batch, norm=spec.norm)))
+    law = spec.law.check(PatchSetting(spec.eps, batch, norm=spec.norm))
+    folder.conditions([*law, *choices(spec.law, spec.net, spec.adversarial.step_size)])
     found = conflict(batch.x, batch.y, spec.norm, spec.eps)
     row: Json = {Matching.upper: found.bound, Matching.intersecting_pairs: found.share}
     folder.add(
@@ -385,7 +387,7 @@ EXPERIMENTS = (
         takes={"quick": "10 s", "cpu": "3 min", "paper": "8 min"},
         highlights=FIG3_HIGHLIGHTS,
         size=size,
-        revision=4,
+        revision=5,
         columns={DYNAMICS: Dynamics, RADII: Radii, MATCHING: Matching},
     ),
 )

@@ -32,6 +32,7 @@ from featscope.laws.patch_copy import compact_patches
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, stack
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at import printed
+from featscope.papers.at.choices import choices
 from featscope.papers.at.patch_columns import Trajectory
 from featscope.papers.at.sweeps import enough_dimensions
 
@@ -225,9 +226,10 @@ def summarise(record: Recording[Weights], alive: list[int]) -> Json:
 
 def run(spec: PatchNoise, folder: Folder) -> Json:
     """All dimensions in turn, with N fixed and with N = d, then few points in many dimensions."""
-    # σ_n√d is 1 at every d, so d ≫ 2k alone depends on it, and is hardest at the smallest.
+    # σ_n√d and σ0√d are 1 at every d: what else depends on d is hardest at the smallest.
     smallest = min(*spec.dimensions, *spec.growing)
-    folder.conditions(law_at(spec, smallest).check(PatchSetting(eps=None)))
+    law, net = law_at(spec, smallest), spec.net.replace(sigma_0=smallest**-0.5)
+    folder.conditions([*law.check(PatchSetting(eps=None)), *choices(law, net)])
     summary: Json = {f"d={d}": run_dimension(spec, folder, d) for d in spec.dimensions}
     summary |= {f"N=d={d}": run_growing(spec, folder, d) for d in spec.growing}
     return summary | {f"span {training}": run_wide(spec, folder, training) for training in WIDE}
@@ -257,7 +259,7 @@ EXPERIMENTS = (
             Highlight("*/v", "max ⟨w, v⟩, {}"),
         ),
         size=size,
-        revision=3,
+        revision=4,
         columns={NOISY_DESCENT: NoisyDescent, GROWING: GrowingSample, SPANS: Spans},
     ),
 )

@@ -3,7 +3,7 @@ coefficients drawn in law.
 
 The paper lets η = 1/poly(d): the recursions run in their small-step limit. All dimensions and seeds are one
 batch. Events are caught at the step at which they happen: who reaches its threshold first, and how large the
-other is by then.
+other is by then. What the last networks do on the population is in closed form.
 """
 
 from __future__ import annotations
@@ -15,38 +15,41 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import torch
 from pydantic import Field, field_validator
-from scipy import integrate
-from scipy import stats as sps
 from torch import Tensor
 
-from featscope.core.rules import CONSTANT
 from featscope.core.settings import Sizes, setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
-from featscope.dynamics.patch_observables import cross_correlations, own_correlations
 from featscope.dynamics.trajectory import Labels, Step, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, both_kinds
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at import printed
+from featscope.papers.at.choices import choices
 from featscope.papers.at.overview import SCALING_HIGHLIGHTS
+from featscope.papers.at.scaling_arm import Setting, own_outputs
 from featscope.papers.at.scaling_columns import (
     CLIPS,
     CURVES,
+    ENDS,
     EVENTS,
     INITIAL,
+    MAXIMA,
     NOT_YET,
     POWER,
     AttackedEvent,
     Curves,
+    Ends,
     Events,
     Initial,
+    Maxima,
     Power,
     ScalingArm,
     StandardEvent,
 )
+from featscope.papers.at.scaling_start import initial_rows, maxima_rows, power_rows
 from featscope.papers.at.sweeps import enough_dimensions
 
 #: events are looked for every so many small steps: each moves a coefficient by at most 2 %, so values at
@@ -55,7 +58,10 @@ LOOK = 4
 
 
 class PatchScaling(Spec):
-    """B.3's scaling in d: σ0 = 1/√d and η̃ = d^{c0}, with α, β, ε, P and ϱ as in Figure 3."""
+    """B.3's scaling in d: σ0 = 1/√d and η̃ = d^{c0}, with α, β, ε, P and ϱ as in Figure 3.
+
+    B.3 lets ϱ shrink and m grow with the logarithm of d: `rho_power` and `width_power`.
+    """
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
@@ -72,6 +78,8 @@ class PatchScaling(Spec):
     net: PatchNetSpec = setting(PatchNetSpec(width=10), "the network")
     eps: float = setting(printed.FIGURE_3_EPS, "radius of the threat", letter="ε", gt=0)
     c0: float = setting(0.5, "exponent of the attack's step size, η̃ = d^c0", letter="c_0", gt=0, lt=1)
+    rho_power: float = setting(0.0, "ϱ is net.rho · (log d)^−this", ge=0)
+    width_power: float = setting(0.0, "m is net.width · (log d)^this, rounded up", ge=0)
     dimensions: Sizes = setting(
         tuple(10**i for i in range(2, 10)), "dimensions that are swept, ascending", letter="d"
     )
@@ -101,6 +109,19 @@ class PatchScaling(Spec):
 
     _enough = field_validator("dimensions")(enough_dimensions)
 
+    def net_at(self, d: int) -> PatchNetSpec:
+        """The network at one d, with B.3's σ0."""
+        log_d = math.log(d)
+        return self.net.replace(
+            rho=self.net.rho * log_d**-self.rho_power,
+            width=math.ceil(self.net.width * log_d**self.width_power),
+            sigma_0=d**-0.5,
+        )
+
+    def nets(self) -> list[PatchNetSpec]:
+        """The network of every run, dimension by dimension."""
+        return [self.net_at(d) for d in self.dimensions for _ in self.seeds]
+
 
 class Watched(NamedTuple):
     """Coefficients, and for each event and class when it happened and what A and B were then (runs, events,
@@ -118,53 +139,22 @@ class Watched(NamedTuple):
         return co.Coefficients(self.u, self.v, self.e, self.gram, self.time)
 
 
-class Setting(NamedTuple):
-    """What one arm needs: data, dimension of each run, clip and velocity."""
-
-    spec: PatchScaling
-    data: co.Latents
-    dims: Tensor
-    clip: co.CoefficientClip | None
-    velocity: co.Velocity
-
-    def outputs(self, c: co.Coefficients) -> Tensor:
-        """F_y at the clean or at the perturbed points, (runs, k)."""
-        if self.clip is None:
-            out = co.clean_pass(self.spec.net, c, self.data).outputs
-        else:
-            x = co.perturb(self.spec.net, c, self.data, self.clip)
-            out = co.adversarial_pass(self.spec.net, c, self.data, x).outputs
-        return torch.diagonal(out, dim1=-2, dim2=-1)
-
-    def reached(self, c: co.Coefficients) -> Tensor:
-        """Which events hold now, (runs, events, k).
-
-        Standard (D.9, D.10): max B ≥ ϱ/β; F_y ≥ log d. Adversarial (D.23 to D.25): Σ B^q = Θ(1/η̃), read as a
-        third of ϱ^{q−1}/(η̃ β^{q−2}), the value at which the attack cancels β; max A ≥ ϱ/α; F_y(X̃) ≥ log d.
-        """
-        rho, q = self.spec.net.rho, self.spec.net.q
-        a, b = own_correlations(c.u), own_correlations(c.v)
-        amplitude = {
-            kind: self.data.amplitude[:, self.data.robust[0] == kind][:, 0] for kind in (True, False)
-        }
-        logs = self.dims.log()[:, None]
-        grown = self.outputs(c) >= logs
-        if self.clip is None:
-            return torch.stack([b.amax(-1) >= rho / amplitude[False], grown], 1)
-        cancelled = rho ** (q - 1) / (self.dims[:, None] ** self.spec.c0 * amplitude[False] ** (q - 2))
-        total = b.clamp(min=0).pow(q).sum(-1) >= cancelled / CONSTANT
-        return torch.stack([total, a.amax(-1) >= rho / amplitude[True], grown], 1)
-
-
 def setting_of(spec: PatchScaling, arm: ScalingArm) -> Setting:
     """The arm's data, clip and velocity for all dimensions and seeds at once."""
     data = co.latents(spec.law.population(), spec.law.k)
     dims = torch.tensor(spec.dimensions, dtype=torch.float64).repeat_interleave(len(spec.seeds))
+    nets = spec.nets()
+    rho = torch.tensor([net.rho for net in nets], dtype=torch.float64)
+    here = torch.arange(max(net.width for net in nets)) < torch.tensor([net.width for net in nets])[:, None]
+    absent = torch.zeros(here.shape, dtype=torch.float64).masked_fill(~here, -torch.inf)[:, None, :]
+    activation = co.Activation(spec.net.q, rho.view(-1, 1, 1, 1, 1))
     if arm == "standard":
-        return Setting(spec, data, dims, None, co.standard_velocity(spec.net, data))
+        velocity = co.standard_velocity(activation, data)
+        return Setting(spec.net.q, spec.eps, spec.c0, data, dims, rho, absent, None, velocity)
     two_sided, features_only = CLIPS[arm]
     clip = co.CoefficientClip(spec.eps, dims**spec.c0, two_sided, features_only)
-    return Setting(spec, data, dims, clip, co.adversarial_velocity(spec.net, data, clip))
+    velocity = co.adversarial_velocity(activation, data, clip)
+    return Setting(spec.net.q, spec.eps, spec.c0, data, dims, rho, absent, clip, velocity)
 
 
 def events_of(arm: ScalingArm) -> type[StandardEvent] | type[AttackedEvent]:
@@ -175,11 +165,14 @@ def events_of(arm: ScalingArm) -> type[StandardEvent] | type[AttackedEvent]:
 def start(spec: PatchScaling, arm: ScalingArm) -> Watched:
     """Initial coefficients in law; the same draws for every arm."""
     needs_gram = arm in ("two-sided", "as-printed")
-    parts = [
-        co.draw(1, spec.law.k, spec.net.width, d, d**-0.5, stream(seed, "init", d), gram=needs_gram)
-        for d in spec.dimensions
-        for seed in spec.seeds
-    ]
+    widest = max(net.width for net in spec.nets())
+    parts = []
+    for d in spec.dimensions:
+        net = spec.net_at(d)
+        for seed in spec.seeds:
+            rng = stream(seed, "init", d)
+            drawn = co.draw(1, spec.law.k, net.width, d, net.sigma_0, rng, gram=needs_gram)
+            parts.append(co.widened(drawn, widest))
     c = co.Coefficients(*(torch.cat(p) for p in zip(*parts, strict=True)))
     events = torch.full((len(c.time), len(events_of(arm)), spec.law.k, 3), NOT_YET, dtype=torch.float64)
     return Watched(*c, events)
@@ -196,8 +189,8 @@ def watch(place: Setting, step: Step[co.Coefficients]) -> Step[Watched]:
         now = torch.stack(
             [
                 c.time[:, None].expand(-1, place.data.classes),
-                own_correlations(c.u).amax(-1),
-                own_correlations(c.v).amax(-1),
+                place.own(c.u).amax(-1),
+                place.own(c.v).amax(-1),
             ],
             -1,
         )
@@ -220,13 +213,16 @@ def run_arm(spec: PatchScaling, folder: Folder, arm: ScalingArm) -> Rows:
 
     def look(state: Watched, t: int) -> Mapping[str, Tensor | float]:
         c = state.coefficients()
+        outputs = place.all_outputs(c)
         return {
             Curves.time: c.time,
-            Curves.u: own_correlations(c.u).amax(-1),
-            Curves.v: own_correlations(c.v).amax(-1),
-            Curves.F: place.outputs(c),
-            Curves.C_max: cross_correlations(c.u).amax(-1),
-            Curves.D_max: cross_correlations(c.v).amax(-1),
+            Curves.u: place.own(c.u).amax(-1),
+            Curves.v: place.own(c.v).amax(-1),
+            Curves.F: own_outputs(outputs),
+            Curves.C_max: place.off(c.u),
+            Curves.D_max: place.off(c.v),
+            **place.logits(outputs),
+            **(place.rates(c) if arm == "standard" else {}),
         }
 
     def all_done(state: Watched, t: int) -> bool:
@@ -246,7 +242,16 @@ def run_arm(spec: PatchScaling, folder: Folder, arm: ScalingArm) -> Rows:
     record.healthy(arm, "lower relative")
     events = event_rows(spec, record.state)
     folder.add(EVENTS, events, arm=arm)
+    folder.add(ENDS, end_rows(spec, place.ends(record.state.coefficients(), horizon)), arm=arm)
     return events
+
+
+def end_rows(spec: PatchScaling, ends: Mapping[str, Tensor]) -> Rows:
+    """One row for each run."""
+    return [
+        {**of_run, **{name: values[index].tolist() for name, values in ends.items()}}
+        for index, of_run in enumerate(labels(spec))
+    ]
 
 
 def event_rows(spec: PatchScaling, state: Watched) -> Rows:
@@ -263,63 +268,16 @@ def event_rows(spec: PatchScaling, state: Watched) -> Rows:
     return rows
 
 
-def initial_rows(spec: PatchScaling) -> Rows:
-    """Lemma D.3: max_r⟨w(0), f⟩ for m and d swept, drawn, beside the exact mean of the largest of m
-    Gaussians."""
-    rows: Rows = []
-    for m in spec.widths:
-        exact = expected_maximum(m)
-        for d in spec.dimensions:
-            for seed in spec.seeds:
-                draw = d**-0.5 * torch.randn(m, generator=stream(seed, "largest", m, d), dtype=torch.float64)
-                row: dict[str, Any] = {Initial.m: m, Initial.d: d, Initial.seed: seed}
-                rows.append({**row, Initial.largest: float(draw.max()), Initial.exact: exact / math.sqrt(d)})
-    return rows
-
-
-def expected_maximum(m: int) -> float:
-    """E max of m independent N(0, 1) = ∫ z m φ(z) Φ(z)^{m−1} dz."""
-
-    def density(z: float) -> float:
-        return float(z * m * np.exp(sps.norm.logpdf(z) + (m - 1) * sps.norm.logcdf(z)))
-
-    return float(integrate.quad(density, -8, 12, limit=400)[0])
-
-
-def power_rows(spec: PatchScaling) -> Rows:
-    """Lemma B.2: y at the time x reaches 1, over a grid of y0, S and q, with the gap x0 = y0 S^{1/(q−2)} (1 +
-    1/log(1/y0))."""
-    rows: Rows = []
-    grid = [(ratio, y0) for ratio in (0.25, 0.53, 1.0, 4.0) for y0 in spec.power_starts]
-    ratio, y0 = (torch.tensor(column, dtype=torch.float64) for column in zip(*grid, strict=True))
-    gap = 1 / (1 / y0).log()
-    for q in (3, 4, 5):
-        x0 = y0 * ratio ** (1 / (q - 2)) * (1 + gap)
-        growth = power_run(x0, y0, ratio, q, spec.relative / 4) / y0
-        names = (Power.S, Power.y0, Power.x0, Power.gap, Power.growth)
-        cells = zip(*(values.tolist() for values in (ratio, y0, x0, gap, growth)), strict=True)
-        rows += [{Power.q: q, **dict(zip(names, cell, strict=True))} for cell in cells]
-    return rows
-
-
-def power_run(x0: Tensor, y0: Tensor, ratio: Tensor, q: int, relative: float, target: float = 1.0) -> Tensor:
-    """Iterate the lemma's pairs with steps that move neither sequence by more than ``relative``; return y
-    when x reaches the target."""
-    pair = co.PowerPair(x0, y0)
-    while bool((pair.x < target).any()):
-        room = torch.maximum(pair.x ** (q - 2), ratio * pair.y ** (q - 2))
-        eta = torch.where(pair.x < target, relative / room, 0.0)
-        pair = co.tensor_power_step(q, eta, ratio)(pair, 0)
-    return pair.y
-
-
 def run(spec: PatchScaling, folder: Folder) -> Json:
     """All arms, the initial maxima, and the tensor power grid."""
-    # The data are noiseless at every d, so d ≫ 2k alone depends on it, and is hardest at the smallest.
-    folder.conditions(spec.law.replace(d=min(spec.dimensions)).check(PatchSetting(spec.eps)))
+    for d in spec.dimensions:
+        law, net = spec.law.replace(d=d), spec.net_at(d)
+        found = [*law.check(PatchSetting(spec.eps)), *choices(law, net, d**spec.c0)]
+        folder.conditions(found, d=d)
     summary: Json = {arm: _medians(run_arm(spec, folder, arm)) for arm in spec.arms}
-    folder.add(INITIAL, initial_rows(spec))
-    folder.add(POWER, power_rows(spec))
+    folder.add(INITIAL, initial_rows(spec.widths, spec.dimensions, spec.seeds))
+    folder.add(MAXIMA, maxima_rows(spec.widths))
+    folder.add(POWER, power_rows(spec.power_starts, spec.relative / 4))
     return summary
 
 
@@ -337,7 +295,8 @@ def _medians(events: Rows) -> Json:
 def size(spec: PatchScaling) -> Size:
     """Coefficients of all dimensions and seeds at once; their number does not depend on d."""
     runs = len(spec.seeds) * len(spec.dimensions)
-    held = runs * spec.law.k * spec.net.width * 2 * spec.law.k
+    widest = max(net.width for net in spec.nets())
+    held = runs * spec.law.k * widest * 2 * spec.law.k
     return Size(held + max(spec.widths) * len(spec.seeds), held * spec.steps * len(spec.arms))
 
 
@@ -352,7 +311,14 @@ EXPERIMENTS = (
         takes={"quick": "5 s", "cpu": "1 min", "paper": "20 min"},
         highlights=SCALING_HIGHLIGHTS,
         size=size,
-        revision=2,
-        columns={CURVES: Curves, EVENTS: Events, INITIAL: Initial, POWER: Power},
+        revision=3,
+        columns={
+            CURVES: Curves,
+            EVENTS: Events,
+            ENDS: Ends,
+            INITIAL: Initial,
+            MAXIMA: Maxima,
+            POWER: Power,
+        },
     ),
 )
