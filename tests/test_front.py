@@ -247,8 +247,8 @@ class _Shift(nn.Module):
 
 
 def test_steps_count_for_vectors_as_for_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without images the search without gradients is left out, which is said; steps and seed reach the
-    attacks all the same."""
+    """The search without gradients takes vectors too; of anything else it is left out, which is said; steps
+    reach the attacks all the same."""
     from featscope.attacks import suite
 
     asked = []
@@ -260,6 +260,9 @@ def test_steps_count_for_vectors_as_for_images(monkeypatch: pytest.MonkeyPatch) 
     x, y = torch.rand(6, 4), torch.zeros(6, dtype=torch.long)
     found = fs.robustness(linear(), x, y, eps=0.01, steps=3)
     assert set(asked) == {3}
+    assert found.trusted
+    rows = torch.nn.Sequential(torch.nn.Flatten(), linear())
+    found = fs.robustness(rows, x[:, None], y, eps=0.01, steps=3)
     assert not found.trusted
     assert any("no search without gradients" in text for text in found.warnings)
     assert repr(found).splitlines()[2].startswith("not to be trusted: no search without gradients")

@@ -361,9 +361,9 @@ def robustness(
     """Robust accuracy of any torch classifier (images in, logits out) within a radius, with interval and
     warnings.
 
-    The attacks: PGD, adaptive PGD on two losses, PGD at every wrong class, and on images a search without
-    gradients, each of ``steps`` steps. ``bounds`` are those of the inputs, None for none; ``norm`` is Linf or
-    L2.
+    The attacks: PGD, adaptive PGD on two losses, PGD at every wrong class, the nearest way to the likeliest
+    classes, and on images and vectors a search without gradients, each of ``steps`` steps. ``bounds`` are
+    those of the inputs, None for none; ``norm`` is Linf or L2.
 
     >>> import torch, featscope as fs
     >>> x = torch.tensor([[0.9, 0.5], [0.1, 0.5], [0.45, 0.5]])

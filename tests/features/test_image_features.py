@@ -23,12 +23,12 @@ from featscope.features.invert import (
     InversionSpec,
     Inverted,
     _gradient,
-    begin,
     invert,
     network_hash,
     read,
     relative_error,
     save,
+    starting_images,
 )
 from featscope.nets.classifier import Representation
 from featscope.nets.fold import Folded, fold
@@ -44,7 +44,7 @@ def test_inversion_nears_the_features_from_every_start(start):
     found = invert(net, x, y, spec)
     with torch.no_grad():
         target = net.represent(x)
-        before = relative_error(net.represent(begin(spec, x, 0)), target)
+        before = relative_error(net.represent(starting_images(spec, x, 0)), target)
         after = relative_error(net.represent(found.x), target)
     torch.testing.assert_close(after, found.error)
     assert float(found.error.mean()) < 0.1 * float(before.mean())
@@ -72,7 +72,7 @@ def test_an_image_that_is_good_enough_stays():
     net = trained()
     x, y = task(6, 6)
     found = invert(net, x, y, SHORT.replace(tolerance=100.0))
-    assert torch.equal(found.x, begin(SHORT, x, 0))
+    assert torch.equal(found.x, starting_images(SHORT, x, 0))
 
 
 def test_the_rows_of_an_inversion_are_mean_and_maximum_of_its_errors_ten_times(monkeypatch):
@@ -216,4 +216,4 @@ def test_feature_accuracy_is_the_share_of_labels_read_and_can_be_watched():
     with pytest.raises(BadInput, match="layer"):
         invert(net, x, y, SHORT.replace(layer="poled"))
     with pytest.raises(BadInput, match="two"):
-        begin(SHORT.replace(start="image"), x[:1], 0)
+        starting_images(SHORT.replace(start="image"), x[:1], 0)

@@ -32,7 +32,14 @@ from featscope.dynamics.image_training import (
 from featscope.dynamics.schedules import Ramp, Schedule
 from featscope.features import landscape as features_landscape
 from featscope.features.accuracy import feature_accuracy
-from featscope.features.invert import InversionSpec, Inverted, begin, invert, network_hash, relative_error
+from featscope.features.invert import (
+    InversionSpec,
+    Inverted,
+    invert,
+    network_hash,
+    relative_error,
+    starting_images,
+)
 from featscope.features.landscape import ROUNDING, Landscape, landscape, largest_change, loss_and_norm
 from featscope.images.datasets import ImageBatch
 from featscope.images.groupings import draw_subset, grouping, halves, parity
@@ -75,7 +82,7 @@ def test_inversion_is_torchs_adam_step_for_step() -> None:
     x = torch.rand(5, 1, 12, 12, generator=stream(0, "x"), dtype=F64)
     spec = InversionSpec(layer="2", steps=steps, step_size=size, batch=2)
     target = net[:3](x).detach()
-    leaf = nn.Parameter(begin(spec, x, 4))
+    leaf = nn.Parameter(starting_images(spec, x, 4))
     optimiser = torch.optim.Adam([leaf], lr=size)
     trace = []
     for t in range(steps):
@@ -96,14 +103,14 @@ def test_inversion_is_torchs_adam_step_for_step() -> None:
     # The steps matter: one step fewer is another set of images.
     assert float((trace[-1] - trace[-2]).abs().max()) > 1e-4
     one = invert(net, x, torch.zeros(5), spec.replace(steps=1), 4)
-    start = begin(spec, x, 4)
+    start = starting_images(spec, x, 4)
     torch.testing.assert_close((one.x - start).abs().amax(), torch.tensor(size, dtype=F64), rtol=1e-4, atol=0)
 
 
 def test_an_image_rests_at_the_tolerance_and_moves_above_it() -> None:
     net, spec = small_net(dtype=F64), InversionSpec(layer="2", steps=1)
     x = torch.rand(2, 1, 12, 12, generator=stream(0, "x"), dtype=F64)
-    start, target = begin(spec, x, 0), net[:3](x).detach()
+    start, target = starting_images(spec, x, 0), net[:3](x).detach()
     error = relative_error(net[:3](start).detach(), target)
     between = invert(net, x, torch.zeros(2), spec.replace(tolerance=float(error.mean())))
     still = [torch.equal(a, b) for a, b in zip(between.x, start, strict=True)]
@@ -113,20 +120,20 @@ def test_an_image_rests_at_the_tolerance_and_moves_above_it() -> None:
 
 def test_inversions_start_where_they_say() -> None:
     x = torch.rand(40, 1, 5, 5, generator=stream(0, "x")).double()
-    noise = begin(InversionSpec(start="noise"), x, 0)
+    noise = starting_images(InversionSpec(start="noise"), x, 0)
     assert sps.kstest(noise.flatten().numpy(), "uniform").pvalue > 1e-3
-    grey, black = (begin(InversionSpec(start=s), x, 0) for s in ("grey", "black"))  # type: ignore[arg-type]
+    grey, black = (starting_images(InversionSpec(start=s), x, 0) for s in ("grey", "black"))  # type: ignore[arg-type]
     assert sps.kstest(grey.flatten().numpy(), sps.uniform(0.45, 0.1).cdf).pvalue > 1e-3
     assert float(black.min()) == 0.0
     assert 0.04 < float(black.max()) <= 0.05
     assert float((black == 0).double().mean()) == pytest.approx(0.5, abs=0.1)
-    other = begin(InversionSpec(start="image"), x, 0)
+    other = starting_images(InversionSpec(start="image"), x, 0)
     which = [next(j for j in range(40) if torch.equal(x[j], image)) for image in other]
     assert all(i != j for i, j in enumerate(which))
     assert len(set(which)) > 10
-    pair = begin(InversionSpec(start="image"), x[:2], 0)
+    pair = starting_images(InversionSpec(start="image"), x[:2], 0)
     assert torch.equal(pair, x[:2].flip(0))
-    assert not torch.equal(noise, begin(InversionSpec(start="noise"), x, 1))
+    assert not torch.equal(noise, starting_images(InversionSpec(start="noise"), x, 1))
 
 
 def test_a_networks_hash_knows_every_value() -> None:

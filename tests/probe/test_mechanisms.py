@@ -23,7 +23,7 @@ from featscope.papers.fa.clusters import ClusterSpec, TrainedPair, Training, tra
 from featscope.probe import averaging, data_limits, diagnosis, feature_use, finer, memorising
 from featscope.probe.inputs import Grouped
 from featscope.probe.keep import Keep
-from featscope.probe.medians import cosines, median_interval
+from featscope.probe.medians import median_interval, row_cosines
 from featscope.probe.subject import Subject
 
 LONG = 60.0
@@ -256,7 +256,7 @@ def test_a_medians_interval_holds_it_in_95_of_100() -> None:
 
 
 def test_cosines_of_nothing_are_zero() -> None:
-    assert cosines(
+    assert row_cosines(
         torch.tensor([[3.0, 4.0], [0.0, 0.0]]), torch.tensor([[3.0, 0.0], [1.0, 0.0]])
     ).tolist() == [
         pytest.approx(0.6),

@@ -16,6 +16,7 @@ from torch import nn
 
 from featscope.cli.main import invoke
 from featscope.core.errors import BadInput
+from featscope.core.streams import stream
 from featscope.probe import robustness
 from featscope.probe.compare import compared, paired
 
@@ -42,6 +43,14 @@ def build():
 
 def load():
     return build(), {"mean": [0.5] * 3, "std": [0.25] * 3, "names": ["a", "b", "c", "d"]}
+
+
+def linear():
+    net = nn.Linear(8, 3)
+    with torch.no_grad():
+        net.weight.copy_(torch.eye(3, 8))
+        net.bias.zero_()
+    return net
 
 
 def gelu():
@@ -180,46 +189,73 @@ def test_another_probe_does_not_write_into_the_folder(home: Path, made: Path) ->
     assert invoke(command(home, made, "weights.safetensors", "--norm", "L2")) == 2
 
 
+#: kills at moments spread over all writes, each in the middle of one, and the same command again: prints what
+#: each attempt came to
 KILLED = """
-import os, signal, sys
-from featscope.probe import keep
+import os, shutil, signal, sys
+from pathlib import Path
+
+import torch
+
 from featscope.cli.main import invoke
+from featscope.probe import keep
 
-after, seen = int(sys.argv[1]), 0
-write = keep.write_bytes
+torch.set_num_threads(1)
+home, write = Path(sys.argv[1]), keep.write_bytes
+decided = ("cost", "-effort", "-certify", "-examples")
 
-def counted(path, data):
-    global seen
-    seen += 1
-    if seen == after:
-        write(path, data[: len(data) // 2])
-        os.kill(os.getpid(), signal.SIGKILL)
-    write(path, data)
 
-keep.write_bytes = counted
-sys.exit(invoke(sys.argv[2:]))
+def command(out):
+    where = ["--data", str(home / "vectors.npz"), "--eps", "0.1", "--budget", "1s", "--out", str(out)]
+    return ["probe", str(home / "net.py") + ":linear", *where]
+
+
+def alone(out, last=None):
+    seen = 0
+
+    def counted(path, data):
+        nonlocal seen
+        seen += 1
+        if seen == last:
+            write(path, data[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+        write(path, data)
+
+    child = os.fork()
+    if child == 0:
+        keep.write_bytes = counted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        os.dup2(2, 1)
+        os._exit(invoke(command(out)))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+whole = home / "whole"
+assert alone(whole) == 0
+parts = sorted((whole / "parts").iterdir())
+clocks = [path for path in parts if path.stem.endswith(decided)]
+moments = len(parts) - len(clocks) + len([*(whole / "perturbations").iterdir()])
+expected = (whole / "probe.json").read_bytes()
+for trial in range(5):
+    out = home / f"killed-{trial}"
+    (out / "parts").mkdir(parents=True)
+    for path in clocks:
+        shutil.copy(path, out / "parts")
+    code = alone(out, 1 + trial * (moments - 1) // 4)
+    unfinished = not (out / "probe.json").exists()
+    again = alone(out)
+    print(code, unfinished, again, (out / "probe.json").read_bytes() == expected, flush=True)
 """
 
 
-def steps_of(folder: Path) -> int:
-    return len([*(folder / "parts").iterdir(), *(folder / "perturbations").iterdir()])
-
-
-@pytest.mark.parametrize("share", [0.3, 0.8])
-def test_a_killed_probe_goes_on_to_the_same_document(
-    home: Path, made: Path, tmp_path: Path, share: float
-) -> None:
-    """Killed in the middle of a write; what was decided by the clock before is taken over."""
-    out = tmp_path / "killed"
-    (out / "parts").mkdir(parents=True)
-    for decided in ("cost", "robustness-effort", "robustness-certify"):
-        shutil.copy(made / "parts" / f"{decided}.safetensors", out / "parts")
-    after = max(1, round(share * (steps_of(made) - 3)))
-    called = [sys.executable, "-c", KILLED, str(after), *command(home, out)]
-    assert subprocess.run(called, capture_output=True, check=False).returncode == -9
-    assert not (out / "probe.json").exists()
-    assert invoke(command(home, out)) == 0
-    assert (out / "probe.json").read_text() == (made / "probe.json").read_text()
+def test_a_probe_killed_at_five_moments_goes_on_to_the_same_document(home: Path) -> None:
+    """Each kill falls into the middle of a write; what the clock decided is taken over."""
+    x = torch.randn(24, 8, generator=stream(0, "vectors"))
+    y = (x[:, :3] + 0.3 * torch.randn(24, 3, generator=stream(1, "vectors"))).argmax(1)
+    np.savez(home / "vectors.npz", x=x.numpy(), y=y.numpy())
+    called = [sys.executable, "-c", KILLED, str(home)]
+    done = subprocess.run(called, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["-9 True 0 True"] * 5, done.stdout + done.stderr[-2000:]
 
 
 def test_a_finished_part_is_not_made_again(
@@ -232,7 +268,7 @@ def test_a_finished_part_is_not_made_again(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("searched again")
 
-    for name in ("settle", "indicators", "certified_radii"):
+    for name in ("settle", "indicators", "bounded_radii"):
         monkeypatch.setattr(robustness, name, never)
     assert invoke(command(home, out)) == 0
     assert (out / "probe.json").read_text() == (made / "probe.json").read_text()

@@ -37,7 +37,7 @@ class NearestFound(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Nearest:
+class NearestAttack:
     """``steps`` for each of the ``targets`` nearest rival classes; the threat's radius plays no role."""
 
     steps: int = 40

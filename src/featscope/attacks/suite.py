@@ -20,7 +20,7 @@ from featscope.attacks.copies import Fallen, Search, fast_copy, search
 from featscope.attacks.curve import AccuracyCurve, count, fall, require_ascending
 from featscope.attacks.evaluate import Evaluation, evaluate
 from featscope.attacks.mode import in_mode
-from featscope.attacks.nearest import Nearest
+from featscope.attacks.nearest import NearestAttack
 from featscope.attacks.pgd import PGD, Attack
 from featscope.attacks.square import Square
 from featscope.attacks.threat import Threat
@@ -33,6 +33,8 @@ from featscope.core.streams import stream
 ZERO_GRADIENT = 0.05
 BLACK_BOX = 0.01
 
+#: starts of the adaptive ascent: where one ends below the boundary, another may not
+RESTARTS = 3
 #: how much longer the search without gradients looks once it has found something
 PERSIST = 10
 
@@ -47,10 +49,10 @@ def ensemble(steps: int = 50, queries: int = 500) -> list[Attack]:
     """
     return [
         replace(SINGLE, steps=min(steps, SINGLE.steps)),
-        APGD(SOFT_MARGIN.name, steps),
+        APGD(SOFT_MARGIN.name, steps, RESTARTS),
         APGD("margin", steps),
         PGD("margin", steps, every_target=True, stop_early=True),
-        Nearest(steps),
+        NearestAttack(steps),
         Square(queries, persist=PERSIST),
     ]
 

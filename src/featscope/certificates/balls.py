@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from featscope.certificates.layers import Array, Ends, Plain, _two, _windows
+from featscope.certificates.layers import Array, LowHigh, Plain, _two, _windows
 
 BENT = ("relu", "tanh", "sigmoid", "softplus")
 
@@ -53,8 +53,8 @@ class _Ball:
         return np.maximum(box, round_)
 
 
-def _known(net: Plain, ball: _Ball, hints: set[int]) -> list[Ends]:
-    known: list[Ends] = [(ball.low, ball.high)]
+def _known(net: Plain, ball: _Ball, hints: set[int]) -> list[LowHigh]:
+    known: list[LowHigh] = [(ball.low, ball.high)]
     for number, layer in enumerate(net.layers):
         low, high = _forward(net, number, layer, [known[read] for read in layer["reads"]])
         if number + 1 in hints:
@@ -72,7 +72,7 @@ def _known(net: Plain, ball: _Ball, hints: set[int]) -> list[Ends]:
     return known
 
 
-def _forward(net: Plain, number: int, layer: Mapping[str, Any], given: list[Ends]) -> Ends:
+def _forward(net: Plain, number: int, layer: Mapping[str, Any], given: list[LowHigh]) -> LowHigh:
     low, high = given[0]
     if layer["kind"] == "add":
         return low + given[1][0], high + given[1][1]
@@ -83,7 +83,7 @@ def _forward(net: Plain, number: int, layer: Mapping[str, Any], given: list[Ends
     return middle - reach, middle + reach
 
 
-def _below(net: Plain, last: int, slope: Array, known: list[Ends], ball: _Ball) -> Array:
+def _below(net: Plain, last: int, slope: Array, known: list[LowHigh], ball: _Ball) -> Array:
     """A bound below ⟨slope, value number ``last``⟩ over the ball, for slopes (s, *shape)."""
     waiting, constant = {last: slope}, np.zeros(len(slope))
     for number in range(last, 0, -1):
@@ -97,7 +97,7 @@ def _below(net: Plain, last: int, slope: Array, known: list[Ends], ball: _Ball) 
     return constant + ball.least(waiting[0])
 
 
-def _back(net: Plain, number: int, slope: Array, known: list[Ends]) -> list[tuple[Array, Array | float]]:
+def _back(net: Plain, number: int, slope: Array, known: list[LowHigh]) -> list[tuple[Array, Array | float]]:
     """For each value that the layer reads its slope, and what is constant."""
     layer = net.layers[number]
     if layer["kind"] == "add":

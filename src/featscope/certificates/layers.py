@@ -17,7 +17,7 @@ from featscope.certificates.arrays import REMEDY
 from featscope.core.errors import BadInput
 
 Array = NDArray[np.float64]
-Ends = tuple[Array, Array]
+LowHigh = tuple[Array, Array]
 
 
 def _two(value: Any) -> tuple[int, int]:

@@ -38,7 +38,7 @@ def _step(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise BadInput("not what a probe writes", str(path), "make the probe again") from None
 
 
-def certificates(folder: Path, function: Function | None = None) -> Iterator[Certificate]:
+def probe_certificates(folder: Path, function: Function | None = None) -> Iterator[Certificate]:
     """What the folder holds, each with the network in its constants."""
     stated = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))["robustness"]
     arrays, rest = _step(folder / PARTS / f"{NETWORK}.safetensors")

@@ -18,8 +18,13 @@ from featscope.certificates.certificate import Certificate, Recheck, load_certif
 from featscope.certificates.cgro import ball_failures, robust_memory
 from featscope.certificates.ep import pair_separation
 from featscope.certificates.fa import verify as verify_radii
-from featscope.certificates.probe import Function, check_perturbations, check_radii, is_probe
-from featscope.certificates.probe import certificates as probed
+from featscope.certificates.probe import (
+    Function,
+    check_perturbations,
+    check_radii,
+    is_probe,
+    probe_certificates,
+)
 from featscope.certificates.stored import TENSORS, certificates
 from featscope.core.errors import BadInput, unknown
 from featscope.core.rules import RECOMPUTED, SETTLED
@@ -149,7 +154,7 @@ def found(path: Path, network: Function | None = None) -> Iterator[tuple[Path, C
     if not root.is_dir():
         raise BadInput("no such file or folder", str(path), "give a run folder, or a certificate file")
     if is_probe(root):
-        for certificate in probed(root, network):
+        for certificate in probe_certificates(root, network):
             yield root, certificate
         return
     for folder in _runs(root):

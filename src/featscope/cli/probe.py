@@ -63,11 +63,11 @@ def probe_(
     from featscope.probe import sources
     from featscope.probe.run import probe
 
-    loaded = sources.network(str(network), weights)
+    loaded = sources.loaded_network(str(network), weights)
     examples = sources.examples(str(data))
     options: dict[str, Any] = {"names": examples.names, **loaded.said, **_bounds(bounds)}
     options["groups"] = sources.groups(groups, lambda: len(options["names"]) or int(_largest(examples.y)) + 1)
-    options["reference"] = None if reference is None else sources.network(reference).network
+    options["reference"] = None if reference is None else sources.loaded_network(reference).network
     with ShownProgress() as progress:
         options |= {"budget": budget, "out": place, "seed": seed, "progress": progress, "say": say}
         radius = sources.radius(str(eps))

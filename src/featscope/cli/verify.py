@@ -72,9 +72,9 @@ def _outputs(name: str) -> Callable[[Any], Any]:
     import torch
 
     from featscope.probe.admission import lent, with_logits
-    from featscope.probe.sources import network as loaded
+    from featscope.probe.sources import loaded_network
 
-    made = loaded(name).network
+    made = loaded_network(name).network
 
     def outputs(x: Any) -> Any:
         points = torch.from_numpy(x).float()

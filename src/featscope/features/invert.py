@@ -87,7 +87,7 @@ def relative_error(features: Tensor, target: Tensor) -> Tensor:
     return error
 
 
-def begin(spec: InversionSpec, x: Tensor, seed: int) -> Tensor:
+def starting_images(spec: InversionSpec, x: Tensor, seed: int) -> Tensor:
     """The starting images."""
     rng = stream(seed, "inversion", spec.start)
     noise = torch.rand(x.shape, generator=rng).to(x)
@@ -126,7 +126,7 @@ def invert(
     with in_mode(net, "eval"), torch.no_grad():
         represent = Representation(net, spec.layer)
         target = _in_batches(represent, x, spec.batch)
-        searched = [fold(represent, torch.cat([x[:4], begin(spec, x, seed)[:4]])).model]
+        searched = [fold(represent, torch.cat([x[:4], starting_images(spec, x, seed)[:4]])).model]
 
         def step(state: Inversion, t: int) -> Inversion:
             moved = [
@@ -143,7 +143,7 @@ def invert(
             return {"error_mean": float(found.mean()), "error_max": float(found.max())}
 
         zeros = torch.zeros_like(x)
-        first = Inversion(begin(spec, x, seed), zeros, zeros.clone())
+        first = Inversion(starting_images(spec, x, seed), zeros, zeros.clone())
         every = max(1, spec.steps // 10)
         sound = ("the inversion", "lower step_size")
         made = trajectory(step, first, spec.steps, observe, every, keep=keep).healthy(*sound).state.x

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from featscope.attacks.nearest import Nearest
+from featscope.attacks.nearest import NearestAttack
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
 from featscope.core.losses import margin
@@ -28,7 +28,7 @@ from featscope.probe.findings import as_share
 from featscope.probe.finer import FinerLabels, finer_labels
 from featscope.probe.inputs import Grouped, head_inputs, which_right
 from featscope.probe.keep import Keep
-from featscope.probe.medians import cosines, median_interval
+from featscope.probe.medians import median_interval, row_cosines
 from featscope.probe.subject import Subject
 
 #: examples whose minimal perturbation is searched, at most and at least
@@ -98,7 +98,7 @@ def measure(subject: Subject, seconds: float, keep: Keep) -> Averaging:
     require(len(index) > 0, "averaging needs examples that are right", "none", "check labels and class order")
 
     def make() -> dict[str, Any]:
-        found = Nearest().find(network, subject.x[index], y[index], _euclidean(subject))
+        found = NearestAttack().find(network, subject.x[index], y[index], _euclidean(subject))
         return {"radius": found.radius, "delta": found.delta}
 
     step = keep.once(f"{NAME}-nearest", make)
@@ -111,7 +111,7 @@ def measure(subject: Subject, seconds: float, keep: Keep) -> Averaging:
     )["radius"]
     detour = along / step["radius"][there]
     return Averaging(
-        median_interval(cosines(delta.flatten(1), direction.flatten(1))),
+        median_interval(row_cosines(delta.flatten(1), direction.flatten(1))),
         median_interval(detour),
         int(there.sum()),
         alignment(subject),

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from featscope.attacks.threat import Threat
-from featscope.probe.layers import ACTIVATIONS, Layer, forward
+from featscope.probe.layers import ACTIVATIONS, Layer, layer_values
 
 #: entries before an activation, times all entries before them, up to which linear functions bound them
 NARROW = 300_000
@@ -73,12 +73,12 @@ def margins(layers: list[Layer], region: Region, y: Tensor) -> Tensor:
 def _intervals(layers: list[Layer], region: Region) -> list[Interval]:
     """Bounds of the input and of every layer's result."""
     known: list[Interval] = [region.box]
-    narrow = _narrow(layers, [value[0].numel() for value in forward(layers, region.x[:1])])
+    narrow = _narrow(layers, [value[0].numel() for value in layer_values(layers, region.x[:1])])
     for number, layer in enumerate(layers, 1):
         low, high = _interval(layer, [known[read] for read in layer.reads])
         if number in region.rows:
             reach = region.radius.view(-1, *([1] * (low.dim() - 1))) * region.rows[number]
-            centre = forward(layers[:number], region.x)[-1]
+            centre = layer_values(layers[:number], region.x)[-1]
             low, high = torch.maximum(low, centre - reach), torch.minimum(high, centre + reach)
         if number in narrow and number not in region.rows:
             width = low[0].numel()
@@ -200,7 +200,7 @@ def _rows(layers: list[Layer], x: Tensor) -> dict[int, Tensor]:
     """For the values before the first activations, as long as they are affine in the input, the ℓ2 norm of
     each entry's slope."""
     found: dict[int, Tensor] = {}
-    affine, one = {0}, forward(layers, x[:1])
+    affine, one = {0}, layer_values(layers, x[:1])
     for number, layer in enumerate(layers, 1):
         if not (layer.affine and layer.reads[0] in affine):
             continue
@@ -219,7 +219,7 @@ def _rows(layers: list[Layer], x: Tensor) -> dict[int, Tensor]:
 
 def worth_lines(layers: list[Layer], x: Tensor, ball: bool) -> list[int]:
     """The values that are bounded by linear functions, not by intervals alone."""
-    values = forward(layers, x[:1])
+    values = layer_values(layers, x[:1])
     found = _narrow(layers, [value[0].numel() for value in values])
     return sorted(found | set(_rows(layers, x.double())) if ball else found)
 
@@ -231,7 +231,7 @@ def _narrow(layers: list[Layer], widths: list[int]) -> set[int]:
 
 
 @torch.no_grad()
-def certified_radii(
+def bounded_radii(
     layers: list[Layer], x: Tensor, y: Tensor, threat: Threat, beyond: Tensor, rounds: int = 12
 ) -> Tensor:
     """For each example a radius within which no perturbation changes its prediction, 0 where none was proved;
@@ -240,7 +240,7 @@ def certified_radii(
     sound = torch.zeros(len(y), dtype=torch.float64)
     if not len(y):
         return sound
-    outputs = forward(layers, x)[-1]
+    outputs = layer_values(layers, x)[-1]
     right = outputs.argmax(1) == y
     high = beyond.double().clone()
     low = high * LEAST

@@ -21,7 +21,7 @@ from featscope.attacks.feature import FeaturePGD, target_rate
 from featscope.core.errors import require
 from featscope.core.stats import Interval, exact_binomial
 from featscope.core.streams import stream
-from featscope.features.invert import InversionSpec, begin, invert
+from featscope.features.invert import InversionSpec, invert, starting_images
 from featscope.nets.fold import evenly
 from featscope.probe.findings import as_share
 from featscope.probe.inputs import HeadInputs, which_right
@@ -164,7 +164,7 @@ def _inverted(subject: Subject, x: Tensor, y: Tensor) -> dict[str, Tensor]:
     spec = InversionSpec(layer="features", steps=STEPS, start="noise")
     with torch.enable_grad():
         found = invert(scaled, z, y, spec, subject.seed)
-    start = begin(spec, z, subject.seed)
+    start = starting_images(spec, z, subject.seed)
     return {"x": low + (high - low) * found.x, "error": found.error, "start": low + (high - low) * start[:8]}
 
 

@@ -11,7 +11,7 @@ from featscope.core.stats import Interval, exact_binomial
 
 
 @dataclass(frozen=True)
-class Finding:
+class Sign:
     """One check: ``alarm`` where it speaks against the numbers; ``cause`` names what is behind it, ``remedy``
     says what mends it."""
 
@@ -27,7 +27,7 @@ class Finding:
         return asdict(self)
 
 
-def share(hits: Tensor) -> dict[str, float]:
+def exact_share(hits: Tensor) -> dict[str, float]:
     """A share with its exact interval, as in probe.json."""
     return as_share(exact_binomial(int(hits.sum()), len(hits)))
 

@@ -12,7 +12,7 @@ import torch
 from scipy.cluster.vq import kmeans2
 from torch import Tensor, nn
 
-from featscope.attacks.nearest import Nearest
+from featscope.attacks.nearest import NearestAttack
 from featscope.attacks.threat import Threat
 from featscope.core.stats import Interval
 from featscope.nets.fold import evenly
@@ -73,7 +73,7 @@ def finer_labels(subject: Subject, seconds: float, keep: Keep) -> FinerLabels | 
         threat = Threat("L2", 1.0, event=subject.x.dim() - 1, bounds=subject.bounds)
         x, own = subject.x[index], task.test[index]
         radii = [
-            Nearest().find(net, x, own, threat).radius if len(index) else torch.zeros(0)
+            NearestAttack().find(net, x, own, threat).radius if len(index) else torch.zeros(0)
             for net in (coarse, fine)
         ]
         return {"coarse": radii[0], "fine": radii[1]}

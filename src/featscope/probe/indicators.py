@@ -18,7 +18,7 @@ from featscope.attacks.suite import SINGLE
 from featscope.core.linearise import linearise
 from featscope.core.losses import MARGIN, margin
 from featscope.core.streams import stream
-from featscope.probe.findings import Finding
+from featscope.probe.findings import Sign
 from featscope.probe.subject import Subject
 
 #: examples looked at
@@ -37,7 +37,7 @@ DOUBLINGS = 7
 
 def indicators(
     subject: Subject, x: Tensor, y: Tensor, robust: Tensor, square_gain: float | None
-) -> list[Finding]:
+) -> list[Sign]:
     """All of them for the sample ``x``, ``y`` of right examples, of which ``robust`` withstood every attack;
     ``square_gain`` is the share that only the search without gradients fooled."""
     if not len(y):
@@ -49,7 +49,7 @@ def indicators(
 
 
 @torch.no_grad()
-def _slope(subject: Subject, x: Tensor, y: Tensor) -> Finding:
+def _slope(subject: Subject, x: Tensor, y: Tensor) -> Sign:
     """How far the margin falls along its gradient, against what the gradient says."""
     threat = subject.threat
     outputs, pull = linearise(subject.network, x)
@@ -62,7 +62,7 @@ def _slope(subject: Subject, x: Tensor, y: Tensor) -> Finding:
     value = float(ratio.clamp(-10, 10).median())
     alarm = not TRUE_SLOPE <= value <= 1 / TRUE_SLOPE
     told = f"over a short step the margin falls by {value:.2f} of what its gradient says (median)"
-    return Finding(
+    return Sign(
         "gradient-truth",
         value,
         alarm,
@@ -73,7 +73,7 @@ def _slope(subject: Subject, x: Tensor, y: Tensor) -> Finding:
 
 
 @torch.no_grad()
-def _jumps(subject: Subject, x: Tensor, y: Tensor, points: int = 16) -> Finding:
+def _jumps(subject: Subject, x: Tensor, y: Tensor, points: int = 16) -> Sign:
     """Whether the margin jumps: the largest change between neighbouring points of a segment is halved again
     and again, always on the side with the larger change."""
     far = subject.threat.sample(x, stream(subject.seed, "jumps"))
@@ -100,18 +100,18 @@ def _jumps(subject: Subject, x: Tensor, y: Tensor, points: int = 16) -> Finding:
         "jumps",
         "look for k-winners, rounding or thresholds, and attack through a smooth stand-in",
     )
-    return Finding("continuity", share, alarm, told, cause if alarm else "", remedy if alarm else "")
+    return Sign("continuity", share, alarm, told, cause if alarm else "", remedy if alarm else "")
 
 
 @torch.no_grad()
-def _rising(subject: Subject, x: Tensor, y: Tensor) -> Finding:
+def _rising(subject: Subject, x: Tensor, y: Tensor) -> Sign:
     """Whether a plain ascent gets anywhere: from the example itself, the margin at its end is lower."""
     climb = PGD("margin", 10, random_start=False)
     delta = climb(subject.network, x, y, subject.threat, stream(subject.seed, "rising"))
     still = float((margin(subject.network(x + delta), y) >= margin(subject.network(x), y)).double().mean())
     alarm = still > STILL
     told = f"ten steps of PGD do not lower the margin of {still:.0%} of the examples"
-    return Finding(
+    return Sign(
         "loss-rises",
         still,
         alarm,
@@ -121,10 +121,10 @@ def _rising(subject: Subject, x: Tensor, y: Tensor) -> Finding:
     )
 
 
-def _black_box(gain: float) -> Finding:
+def _black_box(gain: float) -> Sign:
     alarm = gain > BLACK_BOX
     told = f"a search without gradients fools another {gain:.1%} of the examples after all gradient attacks"
-    return Finding(
+    return Sign(
         "black-box",
         gain,
         alarm,
@@ -135,7 +135,7 @@ def _black_box(gain: float) -> Finding:
 
 
 @torch.no_grad()
-def _transfer(subject: Subject, x: Tensor, y: Tensor, robust: Tensor) -> Finding:
+def _transfer(subject: Subject, x: Tensor, y: Tensor, robust: Tensor) -> Sign:
     """Perturbations made on another network: the reference, or a student of the network."""
     other = subject.reference
     name = "the reference network"
@@ -149,7 +149,7 @@ def _transfer(subject: Subject, x: Tensor, y: Tensor, robust: Tensor) -> Finding
     told = (
         f"perturbations made on {name} fool {whole:.0%}, and {gain:.1%} that no attack on the network fooled"
     )
-    return Finding(
+    return Sign(
         "transfer",
         gain,
         alarm,
@@ -183,7 +183,7 @@ def _student(subject: Subject, steps: int = 60) -> nn.Module:
 
 
 @torch.no_grad()
-def _falls(subject: Subject, x: Tensor, y: Tensor) -> Finding:
+def _falls(subject: Subject, x: Tensor, y: Tensor) -> Sign:
     """Accuracy against PGD at radii that double until nothing is left, or the radius is absurd."""
     left, radius, threat = torch.arange(len(y)), subject.eps, subject.threat
     room = torch.inf if subject.bounds is None else subject.bounds[1] - subject.bounds[0]
@@ -198,7 +198,7 @@ def _falls(subject: Subject, x: Tensor, y: Tensor) -> Finding:
     value = len(left) / len(y)
     alarm = value > BEYOND
     told = f"accuracy against PGD is {value:.0%} at radius {min(radius, whole):.3g}"
-    return Finding(
+    return Sign(
         "falls-to-zero",
         value,
         alarm,
@@ -209,7 +209,7 @@ def _falls(subject: Subject, x: Tensor, y: Tensor) -> Finding:
 
 
 @torch.no_grad()
-def _more_steps(subject: Subject, x: Tensor, y: Tensor, robust: Tensor) -> Finding:
+def _more_steps(subject: Subject, x: Tensor, y: Tensor, robust: Tensor) -> Sign:
     """Many more steps and starts on what withstood everything."""
     left = robust.nonzero()[:, 0]
     gain = 0.0
@@ -221,7 +221,7 @@ def _more_steps(subject: Subject, x: Tensor, y: Tensor, robust: Tensor) -> Findi
         gain = float((~again.robust).sum()) / len(y)
     alarm = gain > MORE
     told = f"ten times the steps fool another {gain:.1%} of the examples"
-    return Finding(
+    return Sign(
         "more-steps",
         gain,
         alarm,

@@ -85,7 +85,7 @@ class Layer:
         return value * weight
 
 
-def forward(layers: list[Layer], x: Tensor) -> list[Tensor]:
+def layer_values(layers: list[Layer], x: Tensor) -> list[Tensor]:
     """The input and the result of each layer, in double precision."""
     values = [x.double()]
     for layer in layers:
@@ -99,7 +99,7 @@ def layers_of(network: nn.Module, x: Tensor) -> list[Layer]:
     some = x[:4]
     layers = _read(network, some)
     expected = network(some).double()
-    gap = (forward(layers, some)[-1] - expected).abs().max() / expected.abs().max().clamp(min=1e-30)
+    gap = (layer_values(layers, some)[-1] - expected).abs().max() / expected.abs().max().clamp(min=1e-30)
     if not float(gap) <= AGREEMENT:
         raise Unreadable(f"its layers as read give other outputs ({float(gap):.1e} apart)")
     return layers

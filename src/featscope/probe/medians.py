@@ -28,7 +28,7 @@ def median_interval(values: Tensor, confidence: float = 0.95) -> Interval:
     return Interval(float(np.median(ordered)), low, high)
 
 
-def cosines(a: Tensor, b: Tensor) -> Tensor:
+def row_cosines(a: Tensor, b: Tensor) -> Tensor:
     """cos(a_i, b_i) row by row; 0 where one of them is 0."""
     sizes = torch.linalg.vector_norm(a, dim=-1) * torch.linalg.vector_norm(b, dim=-1)
     return torch.where(sizes > 0, (a * b).sum(-1) / sizes.clamp(min=1e-30), torch.zeros_like(sizes))

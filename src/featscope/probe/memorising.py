@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from featscope.attacks.nearest import Nearest
+from featscope.attacks.nearest import NearestAttack
 from featscope.attacks.pgd import PGD
 from featscope.core.errors import BadInput
 from featscope.core.losses import margin
@@ -178,7 +178,7 @@ def _around(subject: Subject, x: Tensor, y: Tensor, side: str) -> dict[str, Tens
     robust = clean & (margin(net(x + delta), y) > 0)
     for step in where[: FACTORS.index(1.0) + 1]:
         robust &= margin(net(x + step), y) > 0
-    distance = Nearest().find(net, x, y, threat).radius
+    distance = NearestAttack().find(net, x, y, threat).radius
     return {
         "clean": clean,
         "robust": robust & (distance > subject.eps),

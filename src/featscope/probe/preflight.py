@@ -16,7 +16,7 @@ from featscope.core.linearise import linearise
 from featscope.core.losses import CROSS_ENTROPY, MARGIN, margin
 from featscope.core.stats import exact_binomial
 from featscope.core.streams import stream
-from featscope.probe.findings import Finding, share
+from featscope.probe.findings import Sign, exact_share
 from featscope.probe.subject import Subject
 
 #: examples that the checks look at
@@ -35,13 +35,13 @@ ORDER_GAIN, ORDER_ACCURACY = 0.3, 0.5
 class Preflight:
     """The findings, what was made right on the way in, and clean accuracy with its exact interval."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Sign, ...]
     notes: tuple[str, ...]
     clean: dict[str, float]
     title: str = "Preflight"
 
     @property
-    def alarms(self) -> tuple[Finding, ...]:
+    def alarms(self) -> tuple[Sign, ...]:
         """What speaks against any number of an attack."""
         return tuple(finding for finding in self.findings if finding.alarm)
 
@@ -71,7 +71,7 @@ def look(subject: Subject, notes: list[str], model: object = None) -> Preflight:
         _scale(outputs),
         _accuracy(subject, right),
     ]
-    return Preflight(tuple(f for f in findings if f is not None), tuple(notes), share(right))
+    return Preflight(tuple(f for f in findings if f is not None), tuple(notes), exact_share(right))
 
 
 def predicted(subject: Subject, batch: int = 500) -> Tensor:
@@ -92,11 +92,11 @@ def predicted(subject: Subject, batch: int = 500) -> Tensor:
     return torch.cat(out)
 
 
-def _range(subject: Subject) -> Finding:
+def _range(subject: Subject) -> Sign:
     least, most = float(subject.x.min()), float(subject.x.max())
     reach = f"inputs reach from {least:.3g} to {most:.3g}"
     if subject.bounds is None and subject.x.dim() == 4:
-        return Finding(
+        return Sign(
             "range",
             f"{least:.3g} … {most:.3g}",
             False,
@@ -114,7 +114,7 @@ def _range(subject: Subject) -> Finding:
         and subject.norm == "Linf"
         and subject.eps >= subject.bounds[1] - subject.bounds[0]
     ):
-        return Finding(
+        return Sign(
             "range",
             subject.eps,
             True,
@@ -122,30 +122,30 @@ def _range(subject: Subject) -> Finding:
             "radius",
             "lower eps",
         )
-    return Finding("range", f"{least:.3g} … {most:.3g}", False, f"{reach}, {within}")
+    return Sign("range", f"{least:.3g} … {most:.3g}", False, f"{reach}, {within}")
 
 
-def _mode(model: object) -> Finding | None:
+def _mode(model: object) -> Sign | None:
     training = isinstance(model, nn.Module) and any(part.training for part in model.modules())
     told = (
         "the network was given in training mode; it is probed in evaluation mode"
         if training
         else "the network is in evaluation mode"
     )
-    return Finding(
+    return Sign(
         "mode", "training" if training else "eval", False, told, "", "call model.eval()" if training else ""
     )
 
 
-def _kind(outputs: Tensor) -> Finding:
+def _kind(outputs: Tensor) -> Sign:
     logarithms = float(torch.logsumexp(outputs, 1).abs().max()) < 1e-3
     told = (
         "outputs are logarithms of probabilities, as good as logits" if logarithms else "outputs are logits"
     )
-    return Finding("outputs", "log-probabilities" if logarithms else "logits", False, told)
+    return Sign("outputs", "log-probabilities" if logarithms else "logits", False, told)
 
 
-def _same_again(subject: Subject, x: Tensor, outputs: Tensor) -> Finding:
+def _same_again(subject: Subject, x: Tensor, outputs: Tensor) -> Sign:
     gap = float((subject.network(x) - outputs).abs().max())
     random = gap > 1e-6 * float(outputs.abs().max())
     told = (
@@ -153,7 +153,7 @@ def _same_again(subject: Subject, x: Tensor, outputs: Tensor) -> Finding:
         if random
         else "two calls agree"
     )
-    return Finding(
+    return Sign(
         "determinism",
         gap,
         random,
@@ -163,12 +163,12 @@ def _same_again(subject: Subject, x: Tensor, outputs: Tensor) -> Finding:
     )
 
 
-def _batch(subject: Subject, x: Tensor, outputs: Tensor) -> Finding | None:
+def _batch(subject: Subject, x: Tensor, outputs: Tensor) -> Sign | None:
     alone = subject.network(x[:1])
     gap = float((alone - outputs[:1]).abs().max() / outputs.abs().max().clamp(min=1e-30))
     if gap <= 1e-3:
         return None
-    return Finding(
+    return Sign(
         "batch",
         gap,
         True,
@@ -178,7 +178,7 @@ def _batch(subject: Subject, x: Tensor, outputs: Tensor) -> Finding | None:
     )
 
 
-def _gradient(subject: Subject, x: Tensor, y: Tensor, outputs: Tensor) -> Finding:
+def _gradient(subject: Subject, x: Tensor, y: Tensor, outputs: Tensor) -> Sign:
     # Where autograd is cut altogether, this stops the probe with the line that mends it.
     _, pull = linearise(subject.network, x)
     gradient = pull(MARGIN.grad(outputs, y)).flatten(1)
@@ -191,7 +191,7 @@ def _gradient(subject: Subject, x: Tensor, y: Tensor, outputs: Tensor) -> Findin
     still = float((gradient.abs().amax(1) == 0).double().mean())
     alarm = still > ZERO
     told = f"the gradient of the margin is zero at {still:.0%} of the examples"
-    return Finding(
+    return Sign(
         "gradient",
         still,
         alarm,
@@ -201,12 +201,12 @@ def _gradient(subject: Subject, x: Tensor, y: Tensor, outputs: Tensor) -> Findin
     )
 
 
-def _saturated(subject: Subject, x: Tensor, y: Tensor, outputs: Tensor) -> Finding | None:
+def _saturated(subject: Subject, x: Tensor, y: Tensor, outputs: Tensor) -> Sign | None:
     weights = CROSS_ENTROPY.grad(outputs, y).abs().amax(1)
     still = float((weights == 0).double().mean())
     if still <= ZERO:
         return None
-    return Finding(
+    return Sign(
         "saturation",
         still,
         True,
@@ -217,7 +217,7 @@ def _saturated(subject: Subject, x: Tensor, y: Tensor, outputs: Tensor) -> Findi
     )
 
 
-def _steps(subject: Subject, x: Tensor, outputs: Tensor) -> Finding | None:
+def _steps(subject: Subject, x: Tensor, outputs: Tensor) -> Sign | None:
     """Whether the network is constant in small steps: a shift far below the radius changes nothing, not even
     the last bit."""
     rng = stream(subject.seed, "preflight", "steps")
@@ -226,7 +226,7 @@ def _steps(subject: Subject, x: Tensor, outputs: Tensor) -> Finding | None:
     same = float((moved == outputs).all(1).double().mean())
     if same <= ZERO:
         return None
-    return Finding(
+    return Sign(
         "steps",
         same,
         True,
@@ -237,11 +237,11 @@ def _steps(subject: Subject, x: Tensor, outputs: Tensor) -> Finding | None:
     )
 
 
-def _scale(outputs: Tensor) -> Finding:
+def _scale(outputs: Tensor) -> Sign:
     spread = float((outputs.amax(1) - outputs.amin(1)).median())
     small = spread < SMALL_LOGITS
     told = f"logits of an example span {spread:.3g} (median)"
-    return Finding(
+    return Sign(
         "scale",
         spread,
         small,
@@ -251,13 +251,13 @@ def _scale(outputs: Tensor) -> Finding:
     )
 
 
-def _accuracy(subject: Subject, right: Tensor) -> Finding:
+def _accuracy(subject: Subject, right: Tensor) -> Sign:
     found = exact_binomial(int(right.sum()), len(right))
     chance = float(torch.bincount(subject.y).max()) / len(subject.y)
     guessing = found.low <= chance and len(right) >= 10 and float(subject.y.max()) > float(subject.y.min())
     told = f"clean accuracy {found.value:.1%} ({found.low:.1%} to {found.high:.1%}) of {len(right)} examples"
     more = f", no better than always the commonest class ({chance:.1%})" if guessing else ""
-    return Finding(
+    return Sign(
         "accuracy",
         found.value,
         guessing,

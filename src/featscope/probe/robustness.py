@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from featscope.attacks.copies import fast_copy
-from featscope.attacks.nearest import Nearest
+from featscope.attacks.nearest import NearestAttack
 from featscope.attacks.suite import ensemble, settle
 from featscope.nets.fold import evenly
 from featscope.probe import plan, written
-from featscope.probe.bounds import certified_radii
-from featscope.probe.findings import Finding, share
+from featscope.probe.bounds import bounded_radii
+from featscope.probe.findings import Sign, exact_share
 from featscope.probe.indicators import SAMPLE, indicators
 from featscope.probe.keep import Keep
 from featscope.probe.layers import Layer, Unreadable, layers_of
@@ -60,12 +60,12 @@ class Robustness:
     upper: Tensor
     certified: Certified
     by_attack: dict[str, float]
-    findings: tuple[Finding, ...]
+    findings: tuple[Sign, ...]
     effort: dict[str, Any] = field(default_factory=dict)
     title: str = "How robust, and is it true"
 
     @property
-    def alarms(self) -> tuple[Finding, ...]:
+    def alarms(self) -> tuple[Sign, ...]:
         """What speaks against the numbers."""
         return tuple(finding for finding in self.findings if finding.alarm)
 
@@ -80,8 +80,8 @@ class Robustness:
         certified: dict[str, Any] | None = None
         if len(lower):
             same = float((self.upper[: len(lower)] > radius).double().mean())
-            certified = {**share(lower >= radius), "examples": len(lower), "attacked": same}
-        return {"radius": radius, "attacked": share(self.upper > radius), "certified": certified}
+            certified = {**exact_share(lower >= radius), "examples": len(lower), "attacked": same}
+        return {"radius": radius, "attacked": exact_share(self.upper > radius), "certified": certified}
 
     @property
     def verdict(self) -> str:
@@ -138,8 +138,8 @@ class Robustness:
                     {
                         "class": name,
                         "examples": int(mine.sum()),
-                        "clean": share(self.upper[mine] > 0),
-                        "attacked": share(self.robust[mine]),
+                        "clean": exact_share(self.upper[mine] > 0),
+                        "attacked": exact_share(self.robust[mine]),
                     }
                 )
         return found
@@ -159,10 +159,10 @@ def _distances(upper: Tensor) -> dict[str, Any]:
         )
     ]
     known = [v if v < 1e300 else None for v in cuts]
-    return {"median": known[1], "quartiles": known, "found": share(right.isfinite())}
+    return {"median": known[1], "quartiles": known, "found": exact_share(right.isfinite())}
 
 
-def measure(subject: Subject, seconds: float, keep: Keep, warned: Sequence[Finding] = ()) -> Robustness:
+def measure(subject: Subject, seconds: float, keep: Keep, warned: Sequence[Sign] = ()) -> Robustness:
     """Attack, certify, and look for what speaks against it; ``warned`` are the preflight's findings."""
     chosen = keep.once(
         f"{NAME}-effort", lambda: vars(plan.effort(seconds, keep.cost, len(subject.y), subject.classes))
@@ -188,7 +188,7 @@ def measure(subject: Subject, seconds: float, keep: Keep, warned: Sequence[Findi
 
 def _search(
     subject: Subject, x: Tensor, y: Tensor, radii: Sequence[float], chosen: dict[str, Any], keep: Keep
-) -> tuple[dict[str, Any], Finding | None]:
+) -> tuple[dict[str, Any], Sign | None]:
     """The ensemble on batches that are kept one by one; for each example the radius at which it fell after
     each attack, and its perturbation."""
     attacks = ensemble(int(chosen["steps"]), int(chosen["queries"]))
@@ -224,7 +224,7 @@ def _search(
     joined = {key: torch.cat([step[key] for step in steps]) for key in ("fooled_at", "delta")}
     after = {name: torch.cat([step[f"after-{name}"] for step in steps]) for name in names}
     told = next((text for step in steps for text in step["dropped"]), None)
-    warning = None if told is None else Finding("fast-copy", None, False, told)
+    warning = None if told is None else Sign("fast-copy", None, False, told)
     return {**joined, "after": after}, warning
 
 
@@ -232,7 +232,7 @@ def _nearest(
     subject: Subject, x: Tensor, y: Tensor, searched: dict[str, Any], keep: Keep
 ) -> tuple[Tensor, Tensor]:
     """For each example the smallest perturbation that any attack found."""
-    ball, attack = subject.threat.ball, Nearest()
+    ball, attack = subject.threat.ball, NearestAttack()
     uppers, deltas = [], []
     pieces = list(torch.split(torch.arange(len(y)), BATCH))
     for number, piece in enumerate(pieces):
@@ -272,7 +272,7 @@ def _certify(subject: Subject, x: Tensor, y: Tensor, upper: Tensor, seconds: flo
     for number, piece in enumerate(pieces):
 
         def make(piece: Tensor = piece) -> dict[str, Any]:
-            return {"radius": certified_radii(layers, x[piece], y[piece], subject.threat, beyond[piece])}
+            return {"radius": bounded_radii(layers, x[piece], y[piece], subject.threat, beyond[piece])}
 
         found.append(keep.once(f"{NAME}-certified-{number:03}", make)["radius"])
         keep.report("certificates", number + 1, len(pieces))
@@ -284,14 +284,14 @@ def _affordable(
     subject: Subject, layers: list[Layer], x: Tensor, y: Tensor, beyond: Tensor, seconds: float
 ) -> int:
     begin = time.perf_counter()
-    certified_radii(layers, x[:2], y[:2], subject.threat, beyond[:2], rounds=1)
+    bounded_radii(layers, x[:2], y[:2], subject.threat, beyond[:2], rounds=1)
     each = (time.perf_counter() - begin) / min(len(y), 2) / 2
     return max(min(int(seconds / (13 * each)), CERTIFIED, len(y)), min(2, len(y)))
 
 
 def _doubts(
     subject: Subject, x: Tensor, y: Tensor, upper: Tensor, searched: dict[str, Any], keep: Keep
-) -> list[Finding]:
+) -> list[Sign]:
     """The indicators on a sample of the right examples."""
     right = (upper > 0).nonzero()[:, 0]
     some = right[evenly(len(right), SAMPLE)]
@@ -305,4 +305,4 @@ def _doubts(
         found = indicators(subject, x[some], y[some], (upper > subject.eps)[some], gain)
         return {"findings": [finding.as_json() for finding in found]}
 
-    return [Finding(**each) for each in keep.once(f"{NAME}-doubts", make)["findings"]]
+    return [Sign(**each) for each in keep.once(f"{NAME}-doubts", make)["findings"]]

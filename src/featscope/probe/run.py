@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,18 @@ from featscope.core.health import without_gaps
 from featscope.core.locks import locked
 from featscope.core.progress import Progress, Silent
 from featscope.images.weights import content_hash
-from featscope.probe import plan, robustness, written
+from featscope.probe import (
+    averaging,
+    data_limits,
+    diagnosis,
+    feature_use,
+    memorising,
+    plan,
+    robustness,
+    written,
+)
 from featscope.probe.admission import AUTO, Bounds, Given, admitted, lent
-from featscope.probe.findings import Finding
+from featscope.probe.findings import Sign
 from featscope.probe.keep import Keep
 from featscope.probe.preflight import Preflight, look
 from featscope.probe.subject import Subject
@@ -30,8 +38,13 @@ from featscope.probe.subject import Subject
 #: the version of probe.json's form; a key is added without, but never renamed or given another meaning
 SCHEMA = 1
 DOCUMENT, PAGE, SPEC = "probe.json", "probe.html", "spec.json"
-#: the four theories' parts, by the name of their module and of their entry
-MECHANISMS = ("data_limits", "feature_use", "averaging", "memorising")
+#: the four theories' parts, by the name of their entry
+MECHANISMS: dict[str, Callable[[Subject, float, Keep], Any]] = {
+    "data_limits": data_limits.measure,
+    "feature_use": feature_use.measure,
+    "averaging": averaging.measure,
+    "memorising": memorising.measure,
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -198,34 +211,20 @@ class _Run:
 
     def _mechanisms(self, keep: Keep) -> None:
         """The four parts and the diagnosis; what a part cannot measure it says in one line."""
-        for number, name in enumerate(MECHANISMS):
-            module = _module(name)
-            if module is None:
-                continue
+        for number, (name, measure) in enumerate(MECHANISMS.items()):
             self.progress.report("mechanisms", number, len(MECHANISMS), {})
             try:
-                self.entries[name] = module.measure(self.subject, self._share(name), keep).as_json()
+                self.entries[name] = measure(self.subject, self._share(name), keep).as_json()
             except FeatscopeError as error:
                 self.entries[name] = {"title": name.replace("_", " "), "skipped": str(error)}
-        diagnosis = _module("diagnosis")
-        if diagnosis is not None:
-            self.entries["diagnosis"] = diagnosis.diagnose(self.entries)
+        self.entries["diagnosis"] = diagnosis.diagnose(self.entries)
         self.progress.report("mechanisms", len(MECHANISMS), len(MECHANISMS), {})
 
 
-def _module(name: str) -> Any:
-    try:
-        return import_module(f"featscope.probe.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"featscope.probe.{name}":
-            raise
-        return None
-
-
 def _page(folder: Path, document: Mapping[str, Any], subject: Subject, keep: Keep) -> None:
-    page = _module("page")
-    if page is not None:
-        page.write(folder / PAGE, document, subject, keep)
+    from featscope.probe import page  # what draws is loaded when there is something to draw
+
+    page.write(folder / PAGE, document, subject, keep)
 
 
 def identity(subject: Subject, seconds: float) -> dict[str, Any]:
@@ -284,6 +283,6 @@ def _finished(folder: Path | None, spec: Mapping[str, Any]) -> dict[str, Any] | 
     return found
 
 
-def alarms(document: Mapping[str, Any]) -> list[Finding]:
+def alarms(document: Mapping[str, Any]) -> list[Sign]:
     """The alarms of a document."""
-    return [Finding(**entry) for entry in document["robustness"]["findings"] if entry["alarm"]]
+    return [Sign(**entry) for entry in document["robustness"]["findings"] if entry["alarm"]]

@@ -101,7 +101,7 @@ def _from_package(name: str) -> Any:
         ) from error
 
 
-def network(text: str, weights: Path | None = None) -> Loaded:
+def loaded_network(text: str, weights: Path | None = None) -> Loaded:
     """The network of a function, with weights from a file and its normalisation inside."""
     found = called(text)
     said: Mapping[str, Any] = {}

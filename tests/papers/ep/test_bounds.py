@@ -10,7 +10,7 @@ from featscope.laws.graph_packing import GraphPackingLaw, packing_levels
 from featscope.nets.built.counting import parameters_to_shatter, shattered_in_balls
 from featscope.nets.built.fstar import GridClassifier
 from featscope.nets.built.robust import memorising_network
-from featscope.papers.ep.bounds import Bounds, held, packed, table
+from featscope.papers.ep.bounds import RobustSizes, held, packed, table
 
 EPS, DELTA, N, MU, K = 0.2, 0.15, 100, 0.1, 4
 
@@ -63,7 +63,7 @@ def grid_log10(d: int) -> float:
 
 def test_every_cell_of_the_table() -> None:
     share = shattered_share(MU)
-    for row in table(Bounds()):
+    for row in table(RobustSizes()):
         d = row["dimension"]
         assert row["general_lower"] == fewest(3 ** (d - 1), share)
         assert row["manifold_lower"] == fewest(3 ** (K - 1), share)
@@ -75,7 +75,7 @@ def test_every_cell_of_the_table() -> None:
         assert row["train_lower"] == fewest(points, 1.0)
         assert row["train_order"] == pytest.approx(10 * math.sqrt(d))
         assert row["standard_linear"] == d + 1
-    lower = {row["dimension"]: row["general_lower"] for row in table(Bounds())}
+    lower = {row["dimension"]: row["general_lower"] for row in table(RobustSizes())}
     assert lower[16] == 18
     assert lower[64] == pytest.approx(6.5e6, rel=0.01)
 
@@ -87,7 +87,7 @@ def test_the_upper_cells_are_networks_that_exist() -> None:
     y = torch.tensor([1.0, -1.0] * 6, dtype=torch.float64)
     x[y < 0, 0] += 2.0
     built = memorising_network(x, y, DELTA, 2 * EPS, "Linf")
-    assert built.graph.parameters == table(Bounds(n=12, dimensions=(4,)))[0]["train_upper"]
+    assert built.graph.parameters == table(RobustSizes(n=12, dimensions=(4,)))[0]["train_upper"]
     law = GraphPackingLaw(k=2, d=2, eps=EPS, delta=DELTA, bend=0.0, label_seed=1)
     data = law.support()
     grid = GridClassifier.of(data.x, data.y, DELTA)
@@ -118,7 +118,7 @@ def test_balls_hold_what_is_said_of_them() -> None:
 
 
 def test_touching_balls_hold_every_labelling() -> None:
-    for row in held(Bounds(held=(2, 5))):
+    for row in held(RobustSizes(held=(2, 5))):
         assert row["labellings"] == 2 ** row["points"]
         assert row["furthest"] == pytest.approx(1.0, abs=1e-12)
         assert row["separation"] == pytest.approx(1.0, abs=1e-12)
@@ -152,6 +152,6 @@ def test_the_packing_on_a_manifold(bend: float) -> None:
 
 
 def test_separation_is_measured_not_assumed() -> None:
-    rows = list(packed(Bounds(listed=(2, 3), bends=(0.4,))))
+    rows = list(packed(RobustSizes(listed=(2, 3), bends=(0.4,))))
     assert {row["separation"] for row in rows} == {0.5}
     assert [row["curvature"] > 0 for row in rows] == [False, False, True, True]

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from featscope.claims.registry import claims
-from featscope.papers.ep.bounds import Bounds, table
+from featscope.papers.ep.bounds import RobustSizes, table
 from featscope.papers.ep.claims_bounds import opens_at
 
 ROOT = next(path for path in Path(__file__).parents if (path / "pyproject.toml").exists())
@@ -46,9 +46,9 @@ def test_the_page_has_the_tables_numbers() -> None:
             f"{shown(row['general_lower'])} … 10^{row['general_upper_log10']:.1f}",
             f"{shown(row['manifold_lower'])} … 10^{row['manifold_upper_log10']:.1f}",
         ]
-        for row in table(Bounds())
+        for row in table(RobustSizes())
     ]
     assert rows(CELLS) == wanted
-    spec = Bounds()
+    spec = RobustSizes()
     assert f"from d = {opens_at(spec)} on" in EMPTY
     assert f"R^{spec.ambient} from k = {opens_at(spec, spec.ambient + 1)} on" in EMPTY

@@ -36,7 +36,7 @@ from featscope.nets.built.robust import memorising_parameters, opposite_distance
 Row = dict[str, Any]
 
 
-class Bounds(Spec):
+class RobustSizes(Spec):
     """The one setting of every cell, and the sizes that are swept."""
 
     dtype: Literal["float64"] = "float64"
@@ -119,7 +119,7 @@ class TrainingGrowth(Columns):
     needed = column("least number of parameters")
 
 
-def table(spec: Bounds) -> list[Row]:
+def table(spec: RobustSizes) -> list[Row]:
     """Every cell from one setting."""
     c, cells, k = TableLine, cells_needed(spec.eps, spec.delta), spec.intrinsic
     rows: list[Row] = []
@@ -149,7 +149,7 @@ def _least_envelope(points: int) -> int:
     return m
 
 
-def packed(spec: Bounds) -> Iterator[Row]:
+def packed(spec: RobustSizes) -> Iterator[Row]:
     """The listed packings, measured."""
     c = PackedManifold
     cases = [(k, k, 0.0) for k in spec.listed]
@@ -172,7 +172,7 @@ def packed(spec: Bounds) -> Iterator[Row]:
         }
 
 
-def growth(spec: Bounds) -> Iterator[Row]:
+def growth(spec: RobustSizes) -> Iterator[Row]:
     """Counts along d, and along k in a space of fixed dimension."""
     c = CountGrowth
     for kind, dim in product(("general", "manifold"), spec.swept):
@@ -186,7 +186,7 @@ def growth(spec: Bounds) -> Iterator[Row]:
         }
 
 
-def held(spec: Bounds) -> Iterator[Row]:
+def held(spec: RobustSizes) -> Iterator[Row]:
     """All labellings s of the points r·e_j, r = ε/√p: the balls around ±ε s/√p of radius ε√(1 − 1/p)."""
     c = HeldPoints
     for p in spec.held:
@@ -205,14 +205,14 @@ def held(spec: Bounds) -> Iterator[Row]:
         }
 
 
-def training(spec: Bounds) -> Iterator[Row]:
+def training(spec: RobustSizes) -> Iterator[Row]:
     """W² log W against N·d/2."""
     c = TrainingGrowth
     for n, d in product(spec.samples, spec.dimensions):
         yield {c.n: n, c.d: d, c.shattered: n * d / 2, c.needed: float(parameters_to_shatter(n * d / 2))}
 
 
-def run_bounds(spec: Bounds, folder: Folder) -> Json:
+def run_bounds(spec: RobustSizes, folder: Folder) -> Json:
     """The table, and what it rests on."""
     for k, seed in product(spec.listed, spec.seeds):
         folder.conditions(spec.law(k, 2 * k + 1, max(spec.bends), seed).check(), k=k, seed=seed)
@@ -232,7 +232,7 @@ def run_bounds(spec: Bounds, folder: Folder) -> Json:
     }
 
 
-def size(spec: Bounds) -> Size:
+def size(spec: RobustSizes) -> Size:
     """The largest packing that is listed, every pair of it."""
     sites = max(3 ** min(k, 100) for k in spec.listed)
     return Size(sites * sites, len(spec.seeds) * sites * sites * max(spec.listed) + 4.0 ** max(spec.held))
@@ -244,7 +244,7 @@ EXPERIMENTS = (
         paper="ep",
         shows="EP: the talk's Table 1 in numbers, every cell in one setting; packings on curved manifolds "
         "and pairs of balls behind its lower bounds",
-        spec=Bounds,
+        spec=RobustSizes,
         run=run_bounds,
         columns={
             "table": TableLine,

@@ -25,10 +25,10 @@ from featscope.core.stats import Interval
 from featscope.laws.graph_packing import packing_levels
 from featscope.nets.built.counting import packing_sites, parameters_needed
 from featscope.papers.ep.bounds import (
-    Bounds,
     CountGrowth,
     HeldPoints,
     PackedManifold,
+    RobustSizes,
     TableLine,
     TrainingGrowth,
 )
@@ -37,7 +37,7 @@ BOUNDS = {"run": Need("bounds")}
 PACKING = {"run": Need("packing")}
 
 
-def _lawful(rows: pl.DataFrame, spec: Bounds) -> dict[str, Finding]:
+def _lawful(rows: pl.DataFrame, spec: RobustSizes) -> dict[str, Finding]:
     """The packings are 2ε apart, in the cube, linearly separable, and fragile for that classifier."""
     c = PackedManifold
     bent = rows.filter(pl.col(c.bend) > 0)[c.curvature]
@@ -61,7 +61,7 @@ def _rate(rows: pl.DataFrame) -> Interval:
     return Interval(fit.value / scale, fit.low / scale, fit.high / scale)
 
 
-def opens_at(spec: Bounds, linear: int | None = None) -> int:
+def opens_at(spec: RobustSizes, linear: int | None = None) -> int:
     """The dimension from which on the count exceeds the clean linear classifier's (d + 1, or ``linear``)."""
     dim = 2
     while parameters_needed(packing_sites(dim, spec.eps), spec.mu) <= (linear or dim + 1):
@@ -75,7 +75,7 @@ def grows_exponentially(kind: str) -> Judge:
 
     def judge(runs: Runs) -> Finding:
         run, c = runs["run"], CountGrowth
-        spec, general = Bounds.of(run), kind == "general"
+        spec, general = RobustSizes.of(run), kind == "general"
         laws = run.part("packed").filter((pl.col(PackedManifold.k) == pl.col(PackedManifold.d)) == general)
         rows = run.part("growth", kind=kind).sort(c.dimension)
         rate = at_least(_rate(rows), math.log(packing_levels(spec.eps)) / 4 * (1 - BEND))

@@ -11,7 +11,7 @@ import polars as pl
 
 from featscope.experiments.packing import Illustration, Packing, PackingCount
 from featscope.experiments.run import Run
-from featscope.papers.ep.bounds import Bounds, CountGrowth, TableLine
+from featscope.papers.ep.bounds import CountGrowth, RobustSizes, TableLine
 from featscope.papers.ep.built import MEMORISING_KINDS, Memorising, RobustClassifier
 from featscope.papers.ep.manifold import BehindChart
 from featscope.plots.axes import ACCURACY, Axis
@@ -231,7 +231,7 @@ def _count(value: float) -> str:
 
 
 def _talk_table(run: Run) -> TextTable:
-    t, spec = TableLine, Bounds.of(run)
+    t, spec = TableLine, RobustSizes.of(run)
     cells = [
         [
             f"{row[t.dimension]:g}",
