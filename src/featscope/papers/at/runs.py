@@ -14,7 +14,7 @@ ALONE = {**SIDE, "arms": ["adversarial"]}
 #: AT §2.4 and §2.5: every step on all points, so that an epoch is one step.
 FULL_BATCH = Need(
     "patch-fig3",
-    {**SIDE, "evaluation.every": 100, "standard.batch_size": None, "adversarial.batch_size": None},
+    {**SIDE, "evaluation.every": 250, "standard.batch_size": None, "adversarial.batch_size": None},
 )
 #: the same with steps long enough to see both phases in the printed number of them.
 LONG_STEPS = Need("patch-fig3", {**ALONE, "adversarial.batch_size": None, "adversarial.learning_rate": 1.0})

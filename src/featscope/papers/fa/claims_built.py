@@ -125,8 +125,8 @@ def _fragile_loss(runs: Runs) -> Finding:
 
 
 #: beyond the k from which on both statements say something
-MANY = Need("clusters-built", {"k": 80, "d": 20_000})
-HALF_AS_MANY = Need("clusters-built", {"k": 40, "d": 20_000})
+MANY = Need("clusters-built", {"k": 80, "d": 20_000, "test_points": 100})
+HALF_AS_MANY = Need("clusters-built", {"k": 40, "d": 20_000, "test_points": 100})
 MEASURED = "the largest radius ÷ √(d/k) at d = 20 000 from k = 40 to k = 80: no growth"
 
 CLAIMS: tuple[Claim, ...] = (
