@@ -16,7 +16,7 @@ from featscope.report.sections import Links, Section, Trouble, in_order, listed,
 from featscope.report.settings import distinguished, settings_told
 
 #: bytes of pictures that a page may hold; runs that do not fit are listed without figures
-PICTURES = 5_500_000
+PICTURES = 4_700_000
 #: runs that a page shows in full
 MOST_IN_FULL = 80
 
