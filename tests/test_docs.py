@@ -213,7 +213,7 @@ def rows_with_verdicts(page: Path) -> list[Row]:
     for row in re.findall(r"^\|(.*)\|$", read(page), re.MULTILINE):
         cells = [cell.strip() for cell in row.split("|")]
         if len(cells) == 4 and re.split(r"[ ,]", cells[2])[0] in VERDICTS:
-            ids = [name for name in re.findall(r"[A-Z]+-[\w.*]+", cells[0]) if name in claims()]
+            ids = [name for name in re.findall(r"[A-Z]+-[\w.*-]+", cells[0]) if name in claims()]
             verdicts = cells[2].split(" / ")
             parts = cells[1].split(" / ") if len(verdicts) > 1 else [cells[1]]
             groups = [re.findall(r"`([^`]+)`", part) for part in parts]

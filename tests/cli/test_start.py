@@ -32,7 +32,7 @@ LIGHT = {
     "data fetch --help": "--source",
     "chekc": "error: unknown verb: chekc; did you mean check?",
     "rnu": "error: unknown verb: rnu; did you mean run or runs?",
-    "nonsense": "choose one of bench, check, data, doctor, explain, figures, list, report, run",
+    "nonsense": "choose one of bench, check, data, doctor, explain, figures, lab, list, probe, report, run",
     "run": "error: Missing argument",
     "run patch-fig3 --profil quick": "error: No such option",
 }
