@@ -151,7 +151,7 @@ def _mechanisms(one: dict[str, Any], other: dict[str, Any]) -> list[Line]:
     """The four mechanisms' numbers, which are not paired."""
     sides = [
         {
-            entry["name"]: entry.get("value")
+            entry["question"]: entry.get("value")
             for entry in (document.get("diagnosis") or {}).get("mechanisms", [])
         }
         for document in (one, other)

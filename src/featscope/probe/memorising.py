@@ -95,7 +95,7 @@ class Memorising:
     def sentence(self) -> str:
         """For people."""
         told = {
-            "memorises": "it memorises: robust around training examples, not around test examples",
+            "memorises": "it memorises: training examples are farther from being fooled than test examples",
             "does not": "it does not memorise: robustness is the same around training and test examples",
             "cannot tell": "whether it memorises cannot be told from these examples",
         }[self.answer]
