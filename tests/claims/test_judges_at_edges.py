@@ -14,7 +14,7 @@ from judging import TABLES, Cannot
 from second_reading import agree, at_settings, edited, entry_of
 
 from featscope.claims.registry import claims
-from featscope.core.rules import MUCH, PRINTED_SHARE_REACHED
+from featscope.core.rules import MUCH, PRINTED_SHARE_REACHED, SPEAKS
 from featscope.papers.at.printed import TABLE_1
 
 for kind in ("judge_rows", "second"):
@@ -513,10 +513,41 @@ def empty_window_fine(run):
     return edited(run, "proof", lambda row: {"least_steps": 1.0, "least_steps_fine": 5.0, "most_steps": 4.0})
 
 
-@edge("a bound that allows just ten times", "FA-LB.24", "assumption")
-@edge("a bound that allows just ten times", "FA-LC.24", "assumption")
-def ten_times(run):
-    return edited(run, "proof", lambda row: {"epsilon": 10 / 204, "k": 1})
+def speaking(net: str, epsilon: float, k: int = 1) -> Change:
+    """λ all alike, and an ε that makes the bound 204·k²ε."""
+
+    def change(run):
+        found = edited(run, "proof", lambda row: {"epsilon": epsilon, "k": k})
+        return edited(found, net, lambda row: {"lambda_ratio": 1.0})
+
+    return change
+
+
+for claim, net in (("FA-LB.24", "binary"), ("FA-LC.24", "fine")):
+    edge("a bound that just speaks", claim, "assumption")(speaking(net, SPEAKS / 204))
+    edge("a bound that just does not", claim, "assumption")(speaking(net, math.nextafter(SPEAKS / 204, 1)))
+    edge("k² in the bound", claim, "assumption", "assumption-large")(speaking(net, SPEAKS / 408, k=2))
+
+
+def at_law(**sizes: int) -> Change:
+    """The run at a law of these sizes, where no point is robust at any radius."""
+
+    def change(run):
+        found = edited(run, "radii", lambda row: {"binary_exact": 0.0})
+        return at_settings(found, law=run.settings.law.replace(**sizes))
+
+    return change
+
+
+#: d = 2·4^j makes √(d/2) and factor·√(d/k) exact
+for claim, name, k in (
+    ("FA-T4.5", "paper/robust", 32),
+    ("FA-TD.2", "built", 32),
+    ("FA-P4.8", "built", 72),
+):
+    edge("a radius of just half the distance of two centres", claim, name)(at_law(k=k, d=2048))
+    edge("a radius just below half the distance of two centres", claim, name)(at_law(k=k + 2, d=2048))
+    edge("a radius just above half the distance of two centres", claim, name)(at_law(k=k - 2, d=2048))
 
 
 @edge("a ratio of 0", "FA-LB.24", "o(1)", "assumption")
@@ -560,6 +591,9 @@ def uneven_flow(run, net: str):
             "margin_min": 1.0 - t,
             "margin_max": 2.0 + t / 3,
             "slope_ratio": 1.5 + t,
+            "slope_ratio_cluster": 1.2 + t / 5,
+            "hat_gap": 0.04 * t,
+            "hat_gap_cluster": 0.06 / (1 + t),
             "own_active": 1.0 - 0.25 * (t == 2),
             "lambda_other": 0.005 * t,
             "sigma_other": 0.03 / (1 + t),
@@ -567,12 +601,17 @@ def uneven_flow(run, net: str):
             "lambda_max": 1.0 + 3 * t,
         }
 
-    return edited(run, net, change)
+    return edited(edited(run, net, change), "start", lambda row: change(row) if row["net"] == net else {})
 
 
 for claim, name, net in (
-    ("FA-LB.7", "assumption", "binary"),
-    ("FA-LC.10", "assumption", "fine"),
+    *(
+        (claim, f"{group}/{where}", net)
+        for claim, net in (("FA-LB.7", "binary"), ("FA-LC.10", "fine"))
+        for group in ("σ from above", "σ from below", "balance", "other classes")
+        for where in ("first steps", "whole flow")
+    ),
+    ("FA-LB.23", "rate", "binary"),
     ("FA-LB.23", "assumption", "binary"),
     ("FA-LC.23", "assumption-large", "fine"),
     ("FA-L5.5", "paper", "binary"),
@@ -581,7 +620,7 @@ for claim, name, net in (
     edge("a flow on both sides of its bounds", claim, name)(lambda run, net=net: uneven_flow(run, net))
 
 
-@edge("an item exactly at its bound", "FA-LB.7", "assumption")
+@edge("an item exactly at its bound", "FA-LB.7", "other classes/whole flow")
 def item_at_bound(run):
     """|λ| of other clusters is ε, and |σ| of other classes 2ε: neither is broken."""
     eps = 0.01

@@ -72,12 +72,27 @@ def all_of(parts: Mapping[str, Expected], **evidence: Any) -> Expected:
         key: {"verdict": part.verdict, "value": part.value, "bound": part.bound, **part.evidence}
         for key, part in parts.items()
     }
-    return replace(parts[name], evidence={"decided_by": name, "parts": shown, **evidence})
+    missed = tuple(dict.fromkeys(text for part in parts.values() for text in _texts(part.unmet)))
+    told = {"decided_by": name, "parts": shown, **_last_opening(parts, name), **evidence}
+    return replace(parts[name], evidence=told, unmet=missed or parts[name].unmet)
 
 
-def empty(found: Expected, why: str | None = None) -> Expected:
-    """The same where the statement's own constants make it empty."""
-    told = {} if why is None else {"vacuous": why}
+def _texts(unmet: int | tuple[str, ...]) -> tuple[str, ...]:
+    return () if isinstance(unmet, int) else unmet
+
+
+def _last_opening(parts: Mapping[str, Expected], name: str) -> dict[str, Any]:
+    """An empty whole is open where the last of its parts is."""
+    opens = [part.evidence["opens_at"] for part in parts.values() if "opens_at" in part.evidence]
+    if parts[name].verdict != "VACUOUS" or not opens:
+        return {}
+    return {"opens_at": {key: max(found[key] for found in opens if key in found) for key in opens[0]}}
+
+
+def empty(found: Expected, why: str | None = None, **opens_at: float) -> Expected:
+    """The same where the statement's own constants make it empty, and from where on they do not."""
+    told: dict[str, Any] = {} if why is None else {"vacuous": why}
+    told |= {"opens_at": opens_at} if opens_at else {}
     return replace(found, verdict="VACUOUS", evidence={**found.evidence, **told, "would_be": found.verdict})
 
 

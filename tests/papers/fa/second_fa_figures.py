@@ -3,6 +3,7 @@
 import itertools
 import math
 
+from second_fa_openings import at_radius
 from second_fa_training import proved
 from second_reading import (
     NAN,
@@ -21,11 +22,12 @@ from second_reading import (
     rows,
     second,
     seeds,
+    steepest,
     student,
     top,
 )
 
-from featscope.core.rules import CONSTANT, NEARLY_ORTHOGONAL, SMALL
+from featscope.core.rules import BEND, CONSTANT, NEARLY_ORTHOGONAL, SMALL
 from featscope.images.catalogue import ENCODERS
 from featscope.papers.fa.printed import FIGURE_3_LEFT
 
@@ -50,7 +52,7 @@ def averaging(runs, name):
     return interval("at most", counted(1 - clean, run.settings.test_points), SMALL, clean=clean)
 
 
-@second("FA-TD.2")
+@second("FA-TD.2", "built|many clusters")
 def biased(runs, name):
     run, spec = runs["run"], runs["run"].settings
     good = [row for row in rows(run, "biased") if not row["clean"] < 1 - SMALL]
@@ -62,7 +64,34 @@ def biased(runs, name):
         "proof": proved(run, "built", net="averaging"),
         "explicit": _row(run, "explicit"),
     }
-    return interval("at most", counted(top(r["robust_far"] for r in good), spec.test_points), SMALL, **shown)
+    robust = counted(top(row["robust_far"] for row in good), spec.test_points)
+    return at_radius(spec.law, 2 * (1 + spec.law.balance), interval("at most", robust, SMALL, **shown))
+
+
+def _no_growth(runs, radius):
+    """The slope in ln k of the largest radius ÷ √(d/k)."""
+    found = {}
+    for run in runs.values():
+        law = run.settings.law
+        found[law.k] = radius(run) / math.sqrt(law.d / law.k)
+    shown = {f"k = {k}": value for k, value in found.items()}
+    slope = steepest(list(found), list(found.values()))
+    return exact("at most", slope, BEND, over_root_dk=shown, allowance=BEND)
+
+
+@second("FA-TD.2", "measured")
+def biased_largest(runs, name):
+    return _no_growth(
+        runs, lambda run: top(row["max"] for row in rows(run, "biased") if not row["clean"] < 1 - SMALL)
+    )
+
+
+@second("FA-P4.8", "measured")
+def fragile_largest(runs, name):
+    return _no_growth(
+        runs,
+        lambda run: top(least([row["attacked"], row["along"]]) for row in rows(run, "fragile_points")),
+    )
 
 
 @second("FA-TD.3")
@@ -76,14 +105,15 @@ def decoupled(runs, name):
     )
 
 
-@second("FA-P4.8")
+@second("FA-P4.8", "built|many clusters")
 def fragile(runs, name):
     run, row = runs["run"], _row(runs["run"], "fragile")
     clean = least([row["clean"], row["fine_clean"]])
     if not clean >= 1 - SMALL:
         return Expected("FAILS", 1 - clean, SMALL, row, "at most")
     right = counted(row["right_after_explicit"], run.settings.test_points)
-    return interval("at most", right, SMALL, **row)
+    law = run.settings.law
+    return at_radius(law, 3 * (1 + law.balance), interval("at most", right, SMALL, **row))
 
 
 @second("FA-TD.4")
