@@ -6,7 +6,7 @@ from itertools import permutations
 
 import polars as pl
 import pytest
-from judge_rows_cgro_built import DIMENSIONS, RATE, exponential, packing
+from judge_rows_ep_bounds import DIMENSIONS, LEAST, bounds, counts
 from judging import finding
 
 from featscope.claims.claim import Finding, Verdict, plain
@@ -262,12 +262,13 @@ def test_conditions_take_equality_and_refuse_nan() -> None:
 # --- judges that no run can make fail, held to account on rows that no run would write
 
 
-@pytest.mark.parametrize(("claim", "name"), [("EP-lower", "count"), ("EP-manifold", "lower")])
-def test_a_count_that_grows_too_slowly_would_fail(claim: str, name: str) -> None:
-    found = finding(claim, name, packing(exponential(0.8999 * RATE)))
-    assert (found.verdict, found.value, found.bound) == (
-        F,
-        pytest.approx(0.8999 * RATE),
-        pytest.approx(0.9 * RATE),
-    )
-    assert finding(claim, name, packing([float(d) ** 3 for d in DIMENSIONS])).verdict is not H
+@pytest.mark.parametrize(
+    ("claim", "name", "kind"), [("EP-lower", "count", "general"), ("EP-manifold", "lower", "manifold")]
+)
+def test_a_count_that_grows_too_slowly_would_fail(claim: str, name: str, kind: str) -> None:
+    slow = 0.9999 * LEAST
+    found = finding(claim, name, bounds(kind, rate=slow, scale=99.0))
+    assert (found.verdict, found.value, found.bound) == (F, pytest.approx(slow), pytest.approx(LEAST))
+    cubic = finding(claim, name, counts(kind, [float(d) ** 3 for d in DIMENSIONS]))
+    assert cubic.verdict is not H
+    assert cubic.evidence["decided_by"] == "rate"

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from featscope.attacks.apgd import APGD
 from featscope.attacks.minimal import MinimalPGD
+from featscope.attacks.nearest import NearestAttack
 from featscope.attacks.patch_training_attack import PatchTrainingAttack
 from featscope.attacks.pgd import PGD
 from featscope.attacks.square import Square
@@ -99,10 +100,11 @@ def test_defaults_that_documented_numbers_rest_on() -> None:
     assert (search.steps, search.restarts, search.rounds, search.reach) == (60, 5, 12, 100.0)
     assert ensemble() == [
         PGD("soft-margin", 20, stop_early=True),
-        APGD("soft-margin", 50),
-        APGD("margin", 50),
+        APGD("soft-margin", 50, restarts=3),
+        APGD("margin", 50, restarts=1),
         PGD("margin", 50, every_target=True, stop_early=True),
-        Square(500),
+        NearestAttack(steps=50, targets=3),
+        Square(500, share=0.8, persist=10),
     ]
     for evaluator in (assess, assess_curve):
         assert inspect.signature(evaluator).parameters["fast"].default is True

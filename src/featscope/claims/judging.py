@@ -118,7 +118,7 @@ def _emptiness(decided: Finding, parts: Iterable[Finding]) -> dict[str, Any]:
     for part in parts:
         for variable, value in part.evidence.get("opens_at", {}).items():
             opens[variable] = max(opens.get(variable, value), value)
-    told = {key: decided.evidence[key] for key in ("vacuous", "would_be")}
+    told = {key: decided.evidence[key] for key in ("vacuous", "would_be") if key in decided.evidence}
     return told | ({"opens_at": opens} if opens else {})
 
 

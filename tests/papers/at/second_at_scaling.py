@@ -131,7 +131,8 @@ def _late(run, arm, event, column, bound):
 
 @second("AT-LD.11")
 def output_stays(runs, name):
-    return _late(runs["run"], "standard", 1, "F", 0.0)
+    of_loser = "max A" in name[0]
+    return _late(runs["run"], "standard", 1, *(("u", -0.5) if of_loser else ("F", 0.0)))
 
 
 @second("AT-LD.26", rf"{CLIPS}( \(max B\))?")

@@ -33,7 +33,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 def ids(cell: str) -> set[str]:
-    return set(re.findall(r"AT-[\w.]+", cell))
+    return set(re.findall(r"(?:AT|PH)-[\w.]+", cell))
 
 
 def test_every_numbered_statement_has_a_claim_or_a_reason() -> None:

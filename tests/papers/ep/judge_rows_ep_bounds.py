@@ -19,8 +19,14 @@ NO_SEEDS = "counts have no seeds, and every packing must be right"
 def bounds(
     kind: str, rate: float = 0.3, scale: float = 7.0, spoil: dict[str, Any] | None = None, noise: float = 0.0
 ) -> dict[str, Run]:
-    """scale·e^{rate·D} parameters, 100 for the linear classifier; one packing of this kind is spoiled, those of
-    the other kind all are."""
+    """scale·e^{rate·D} parameters."""
+    needed = [scale * math.exp(rate * d + noise * (-1) ** i) for i, d in enumerate(DIMENSIONS)]
+    return counts(kind, needed, spoil)
+
+
+def counts(kind: str, needed: list[float], spoil: dict[str, Any] | None = None) -> dict[str, Run]:
+    """So many parameters, 100 for the linear classifier; one packing of this kind is spoiled, those of the
+    other kind all are."""
     good = {
         "seed": 0,
         "bend": 0.4,
@@ -39,13 +45,8 @@ def bounds(
     ]
     packed.append({"k": 3, "d": 7 if general else 3, **bad})
     growth = [
-        {
-            "kind": kind,
-            "dimension": d,
-            "needed": scale * math.exp(rate * d + noise * (-1) ** i),
-            "linear": 100.0,
-        }
-        for i, d in enumerate(DIMENSIONS)
+        {"kind": kind, "dimension": d, "needed": count, "linear": 100.0}
+        for d, count in zip(DIMENSIONS, needed, strict=True)
     ]
     growth += [{"kind": "other", "dimension": d, "needed": 1.0, "linear": 1.0} for d in DIMENSIONS]
     return {"run": made("bounds", {"packed": packed, "growth": growth})}

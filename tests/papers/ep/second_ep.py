@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 from second_cgro_built import built_counts, growth, margins, mismatches
 from second_reading import (
     NAN,
     all_of,
     by,
+    empty,
     exact,
     interval,
     least,
@@ -30,9 +32,6 @@ def training(runs, name):
     parts = {
         "robust train margin": margins(found),
         "formula mismatches": mismatches(found),
-        "√(Nd) over count": exact(
-            "at most", top(ratio(r["lower_order"], r["parameters"]) for r in found), 1.0
-        ),
     }
     for kind in ("Linf", "L2-shared"):
         parts |= built_counts(found, kind, "d")
@@ -80,29 +79,81 @@ def grid(runs, name):
     )
 
 
-@second("EP-lower EP-manifold", "count|lower")
+def _bits(share):
+    return -share * math.log2(share) - (1 - share) * math.log2(1 - share)
+
+
+def _fewest(points):
+    """By trying: the least M for which M layers of M units with M³ weights may shatter so many points."""
+    m = 1
+    while True:
+        r = m**3
+        if m + m**4 * math.log2(4 * math.e * r * math.log2(2 * math.e * r)) >= points:
+            return m
+        m += 1
+
+
+def _opens(spec, linear):
+    """The first dimension whose packing needs more parameters than a linear classifier has."""
+    low, high = 1e-12, 0.5
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _bits(middle) < 1 - _bits(spec.mu) else (low, middle)
+    a_side = math.ceil(0.5 / spec.eps)
+    return next(d for d in itertools.count(2) if _fewest(low * a_side ** (d - 1)) > linear(d))
+
+
+def _packings(found, spec):
+    a_side = math.ceil(0.5 / spec.eps)
+    parts = {
+        "separation ÷ 2ε": exact("at least", least(r["separation"] for r in found) / spec.eps / 2, 1.0),
+        "in the cube": exact("at least", least(r["inside"] for r in found), 1.0),
+        "clean error of x_k > ½": exact("at most", top(r["clean_error"] for r in found), 0.0),
+        "robust error of x_k > ½": exact("at least", least(r["robust_error"] for r in found), 0.5),
+        "sites ÷ L^(k−1)": exact(
+            "at least", least(r["sites"] * a_side / a_side ** r["k"] for r in found), 1.0
+        ),
+    }
+    bent = [row["curvature"] for row in found if row["bend"] > 0]
+    return parts | ({"curvature of what is bent": exact("at least", least(bent), BEND)} if bent else {})
+
+
+@second("EP-lower EP-manifold", "count|lower", ["separation"])
 def exponential(runs, name):
-    run, spec = runs["run"], runs["run"].settings
-    delta = max(spec.deltas)
-    mu = min(spec.mus, key=lambda found: abs(found - 0.1))
-    found = ordered(rows(run, "count", delta=delta, mu=mu), "D")
-    dims = [float(row["D"]) for row in found]
+    run, spec, general = runs["run"], runs["run"].settings, name[0] == "count"
+    laws = [row for row in rows(run, "packed") if (row["k"] == row["d"]) is general]
+    found = ordered(rows(run, "growth", kind="general" if general else "manifold"), "dimension")
     # e^(bD) is a power b of e^D; a scale keeps e^D a float and the interval what it is
-    fit = power([math.exp(d / 50) for d in dims], [row["needed"] for row in found])
-    packed = math.log(math.ceil(0.5 / delta))
-    return interval(
-        "at least",
-        tuple(end / 50 for end in fit),
-        packed / 4 * (1 - BEND),
-        rate_of_packing=packed,
-        needed={str(d): row["needed"] for d, row in zip(dims, found, strict=True)},
-        delta=delta,
-        mu=mu,
+    fit = power([math.exp(row["dimension"] / 50) for row in found], [row["needed"] for row in found])
+    least_rate = math.log(math.ceil(0.5 / spec.eps)) / 4 * (1 - BEND)
+    rate = interval("at least", tuple(end / 50 for end in fit), least_rate)
+    whole = all_of(_packings(laws, spec) | {"rate": rate}, laws=len(laws))
+    share = top(ratio(row["needed"], row["linear"]) for row in found)
+    shown = {"needed": {str(row["dimension"]): row["needed"] for row in found}}
+    if whole.verdict == "HOLDS" and not share > 1:
+        whole = empty(whole)
+        shown["opens_at"] = {"dimension": _opens(spec, lambda d: d + 1 if general else spec.ambient + 1)}
+    return replace(whole, evidence={**whole.evidence, **shown})
+
+
+@second("EP-train-lower", places=["furthest", "delta_over_eps"])
+def training_argument(runs, name):
+    held, grown = rows(runs["run"], "held"), rows(runs["run"], "training")
+    untried = top(2 ** row["points"] - row["labellings"] for row in held)
+    fit = power([row["n"] * row["d"] for row in grown], [row["needed"] for row in grown])
+    return all_of(
+        {
+            "furthest point ÷ δ": exact("at most", top(row["furthest"] for row in held), 1 + SAME),
+            "separation ÷ 2ε": exact("at least", least(row["separation"] for row in held), 1 - SAME),
+            "labellings that were not tried": exact("at most", untried, 0.0),
+            "δ < ε": exact("at most", top(row["delta_over_eps"] for row in held), 1.0),
+            "exponent of the count in N·d": interval("at least", fit, 0.5 - BEND),
+        }
     )
 
 
 def _counts(run):
-    return [{key: row[key] for key in ("k", "d", "parameters", "needed")} for row in rows(run, "manifold")]
+    return [{key: row[key] for key in ("k", "d", "parameters")} for row in rows(run, "manifold")]
 
 
 @second("EP-manifold", "built")
@@ -122,20 +173,26 @@ def on_manifold(runs, name):
 
 @second("EP-table")
 def cells(runs, name):
-    run = runs["run"]
-    table, behind = rows(run, "table"), rows(run, "manifold")
-    shares = [
-        *(ratio(row["train_lower"], row["train_upper"]) for row in table),
-        *(_power_of_ten(math.log10(num(r["general_lower"])) - num(r["general_upper_log10"])) for r in table),
-        *(ratio(row["needed"], row["parameters"]) for row in behind),
-    ]
-    own = {"dimension", "train_upper", "train_lower", "general_upper_log10", "general_lower"}
-    shown = [{key: value for key, value in row.items() if key in own} for row in table]
-    return exact("at most", top(shares), 1.0, table=shown, manifold=_counts(run))
+    table = rows(runs["run"], "table")
+    shares = {
+        "robust training": [ratio(row["train_lower"], row["train_upper"]) for row in table],
+        "general case": [_share_of_log10(row, "general") for row in table],
+        "k-dimensional manifold": [_share_of_log10(row, "manifold") for row in table],
+    }
+    tightest = sorted(shares, key=lambda cell: -_known(top(shares[cell])))
+    parts = {cell: exact("at most", top(shares[cell]), 1.0) for cell in tightest}
+    shown = [{key: value for key, value in row.items() if key != "part"} for row in table]
+    return all_of(parts, table=shown)
 
 
-def _power_of_ten(exponent):
-    return 10.0**exponent if exponent < 300 else math.inf
+def _share_of_log10(row, cell):
+    """lower ÷ 10^upper; what no float holds is infinite."""
+    exponent = math.log10(num(row[f"{cell}_lower"])) - num(row[f"{cell}_upper_log10"])
+    return math.inf if exponent >= 300 else 10.0**exponent
+
+
+def _known(value):
+    return value if math.isfinite(value) else 0.0
 
 
 # --- separation
