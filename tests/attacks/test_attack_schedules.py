@@ -446,12 +446,25 @@ def test_a_support_broadcasts_to_an_example_or_is_refused():
             Threat("Linf", 0.1, 2, support=torch.ones(shape)).require_fits(x, y)
 
 
-def test_squares_need_images() -> None:
-    with pytest.raises(BadInput, match="images"):
-        Square()(
-            lambda x: x,
-            torch.zeros(2, 5),
-            torch.zeros(2, dtype=torch.long),
-            Threat("Linf", 0.1, 1),
-            stream(0, "s"),
-        )
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 1, 3, 4, 4)])
+def test_squares_need_images_or_vectors(shape: tuple[int, ...]) -> None:
+    y, threat = torch.zeros(2, dtype=torch.long), Threat("Linf", 0.1, len(shape) - 1)
+    with pytest.raises(BadInput, match=r"images .* and on vectors"):
+        Square()(lambda x: x, torch.zeros(shape), y, threat, stream(0, "s"))
+
+
+def test_squares_on_vectors_are_runs_of_entries_on_the_sphere() -> None:
+    """Entry 4 alone decides: some run must set it to −ε, and every entry stays at ±ε. The network is always
+    shown vectors."""
+    x, y = torch.zeros(6, 9), torch.zeros(6, dtype=torch.long)
+    x[:, 4] = 0.05
+
+    def of_one_entry(v: torch.Tensor) -> torch.Tensor:
+        assert v.shape[1:] == (9,)
+        return torch.stack([v[:, 4], -v[:, 4]], dim=1)
+
+    delta = Square(60)(of_one_entry, x, y, Threat("Linf", 0.1, 1), stream(0, "s"))
+    assert torch.allclose(delta.abs(), torch.full_like(x, 0.1))
+    assert torch.allclose(delta[:, 4], torch.full((6,), -0.1))
+    weak = Square(60)(of_one_entry, x, y, Threat("Linf", 0.04, 1), stream(0, "s"))
+    assert (of_one_entry(x + weak).argmax(1) == y).all()

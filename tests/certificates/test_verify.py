@@ -17,8 +17,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import featscope
-from featscope.certificates.certificate import Certificate, load_certificate, save
+from featscope.certificates.certificate import Certificate, Recheck, load_certificate, save
 from featscope.certificates.cgro import ball_failures
+from featscope.certificates.layers import Plain
 from featscope.certificates.stored import READERS, certificates
 from featscope.certificates.verify import CHECKS, found, verified
 from featscope.cli.main import invoke
@@ -85,6 +86,33 @@ def pair() -> Certificate:
 HONEST = {"patch": patch, "matching": matching, "radii": radii, "ball": ball, "memory": memory, "pair": pair}
 
 
+#: F(x) = x on two entries, as a probe writes a linear layer
+IDENTITY = Plain([{"kind": "linear", "reads": [0], "options": {}}], {"0.weight": np.eye(2)})
+
+
+def fooled() -> Certificate:
+    """F(x) = x has the margin 0.8 at both points, so that ∓0.41 on the two entries turns both."""
+    arrays = {
+        "x": np.array([[0.9, 0.1], [0.1, 0.9]]),
+        "y": np.array([0, 1]),
+        "delta": np.array([[-0.41, 0.41], [0.41, -0.41]]),
+        "size": np.array([0.41, 0.41]),
+    }
+    constants = {"norm": "Linf", "bounds": [0.0, 1.0], "outputs": IDENTITY.outputs}
+    return Certificate("probe-perturbations", "robustness", arrays, constants)
+
+
+def proved() -> Certificate:
+    """The ℓ2 radius of margin 0.8 is 0.8/√2 = 0.5657 at both points."""
+    arrays = {"x": fooled().arrays["x"], "y": np.array([0, 1]), "radius": np.array([0.565, 0.565])}
+    constants = {"norm": "L2", "bounds": None, "net": IDENTITY}
+    return Certificate("probe-radii", "certified", arrays, constants, {"proved": 2})
+
+
+#: certificates whose network comes with the probe's folder: they are no files of their own
+PROBED = {"fooled": fooled, "proved": proved}
+
+
 def changed(made: Certificate, **changes: Any) -> Certificate:
     """The certificate with arrays, constants or statements replaced."""
     arrays = {k: changes.pop(k) if k in changes else v for k, v in made.arrays.items()}
@@ -106,8 +134,19 @@ def test_honest_certificates_pass_also_as_a_file_of_their_own(
     assert sorted(read.arrays) == sorted(make().arrays)
 
 
+@pytest.mark.parametrize(
+    ("make", "proves"),
+    [
+        (fooled, "2 perturbations of Linf norm 0.41 to 0.41 fool the network"),
+        (proved, "2 of 2 radii (L2) proved, the largest 0.565"),
+    ],
+)
+def test_honest_certificates_of_a_probe_pass(make: Callable[[], Certificate], proves: str) -> None:
+    assert verified(make()) == Recheck(proves, None)
+
+
 def test_every_kind_is_checked() -> None:
-    assert {make().kind for make in HONEST.values()} == set(CHECKS)
+    assert {make().kind for make in (HONEST | PROBED).values()} == set(CHECKS)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +177,16 @@ def test_every_kind_is_checked() -> None:
         (changed(memory(), separation=np.nan), "made of numbers"),
         (changed(pair(), labels=np.array([3, 3])), "different labels"),
         (changed(pair(), right=np.array([[3, 62]], dtype=np.uint8)), "its run states 0.2"),
+        (changed(fooled(), delta=fooled().arrays["delta"] * 1.1), "larger than it is said to be"),
+        (changed(fooled(), delta=fooled().arrays["delta"] * [[0.9], [1.0]]), "1 do not fool the network"),
+        (changed(fooled(), y=np.array([0, 0])), "1 examples are wrong without a perturbation"),
+        (changed(fooled(), y=np.array([0, 2])), "the network's classes"),
+        (changed(fooled(), bounds=[0.0, 0.5]), "leaves the bounds"),
+        (changed(fooled(), size=np.array([0.41])), "fit"),
+        (changed(proved(), radius=np.array([0.565, 0.567])), "1 radii are not proved"),
+        (changed(proved(), norm="Linf"), "2 radii are not proved"),
+        (changed(proved(), y=np.array([1, 1])), "1 radii are not proved"),
+        (changed(proved(), proved=3), "the probe states 3 radii"),
     ],
 )
 def test_tampered_certificates_are_refused(made: Certificate, why: str) -> None:

@@ -13,9 +13,15 @@ from featscope.experiments.registry import experiments
 from featscope.experiments.run import Run
 from featscope.experiments.runner import run
 from featscope.experiments.spec import request
+from featscope.papers.at.patch_race import RACES, RaceRows
 from featscope.papers.cgro.built import BuiltCgro, accuracy_rows
+from featscope.sweeps.phases import PHASE_CELLS, PHASE_DISTANCES, PHASE_EDGES
 
 SYNTHETIC = [name for name, plan in experiments().items() if plan.data is None]
+
+#: parts of a phase diagram that are taken over all seeds
+PHASES = ("phase-clusters", "phase-patch", "phase-signal")
+OVER_ALL_SEEDS = {(name, part) for name in PHASES for part in (PHASE_CELLS, PHASE_EDGES, PHASE_DISTANCES)}
 
 #: parts in which nothing is drawn, so that they have no seed: formulas, and recursions of given constants
 WITHOUT_A_DRAW = {
@@ -46,6 +52,10 @@ WITHOUT_A_DRAW = {
 }
 
 
+#: what a quick run leaves empty: without an attack nothing is cancelled
+EMPTY_IN_QUICK = {"patch-race": {RACES: {str(RaceRows.T_cancelled)}}}
+
+
 @pytest.fixture(scope="session")
 def quick_runs(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return Store(tmp_path_factory.mktemp("quick-runs"))
@@ -67,8 +77,13 @@ def test_rows_are_as_declared_and_figures_as_pictures_must_be(
     name: str, quick_runs: Store, capfd: pytest.CaptureFixture[str]
 ) -> None:
     done = run(request(experiments()[name], "quick"), quick_runs)
-    compare_with_declared(done)
+    compare_with_declared(done, EMPTY_IN_QUICK.get(name))
     checked_figures(done, capfd)
+
+
+def test_a_race_under_attack_writes_every_declared_column(tmp_path: Path) -> None:
+    attacked = {"training": "features-only"}
+    compare_with_declared(run(request(experiments()["patch-race"], "quick", attacked), Store(tmp_path)))
 
 
 #: experiments on real images are compared where their tests run them, on small data sets
@@ -105,7 +120,8 @@ def test_what_is_drawn_has_a_column_for_its_seed() -> None:
     parts = {
         (name, part): kind for name, plan in experiments().items() for part, kind in plan.columns.items()
     }
-    assert {place for place, kind in parts.items() if "seed" not in kind.all()} == WITHOUT_A_DRAW
+    without = {place for place, kind in parts.items() if "seed" not in kind.all()}
+    assert without == WITHOUT_A_DRAW | OVER_ALL_SEEDS
 
 
 def test_every_seed_has_rows_and_they_are_those_of_the_seed_alone() -> None:

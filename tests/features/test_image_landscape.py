@@ -183,7 +183,7 @@ def test_the_landscape_experiment_records_epochs_radii_and_risks(name, tmp_path,
         assert done.summary["outside_over_inside"][f"{what}_test"]["mean"] == pytest.approx(sum(ratios) / 2)
     single = done.tensor("radii", "change_test", seed=0).mean(1)
     assert single.tolist() == pytest.approx(last[0].filter(last[0]["set"] == "test")["change"].to_list())
-    assert set(checked_figures(done, capfd)) == {"landscape", "flatness"}
+    assert set(checked_figures(done, capfd)) == {"landscape", "flatness", "epochs"}
     # Two epochs at full radius are no correlation.
     assert done.summary["gap_and_flatness"] == {"pearson": [None, None], "spearman": [None, None]}
     for key in ("radii", "watched"):

@@ -41,7 +41,6 @@ class PhasePoints(Columns):
     y = column("the place along its second axis")
     seed = column("the seed")
     value = column("the order parameter; null where there is none")
-    radius = column("what stands beside it in FA's diagrams: the median exact radius ÷ √(d/k)")
 
 
 class PhaseCells(Columns):

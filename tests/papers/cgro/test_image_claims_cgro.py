@@ -40,7 +40,7 @@ def verdict(reading, run):
     return finding.verdict
 
 
-def landscape_run(tmp_path, **changes):
+def landscape_run(tmp_path, name="image-landscape", **changes):
     """Two seeds, almost alike: sharp outside, training curve falls, test curve rises, gap follows;
     ``changes`` replace columns by functions of (seed, t)."""
     columns = {
@@ -63,8 +63,8 @@ def landscape_run(tmp_path, **changes):
             for name in ("train", "test")
             for factor in (1.0, 2.0)
         ]
-    usual = {"seeds": [0, 1], "radii": [EPS, 2 * EPS], "watched": [EPS, 2 * EPS]}
-    return finished(tmp_path, "image-landscape", parts, **{**usual, **spec})
+    radii = {"training.attack.eps": EPS, "radii": [EPS, 2 * EPS], "watched": [EPS, 2 * EPS]}
+    return finished(tmp_path, name, parts, **{"seeds": [0, 1], **radii, **spec})
 
 
 def _epoch(value, t):
@@ -128,12 +128,10 @@ def test_seeds_that_disagree_settle_nothing(tmp_path):
 
 
 def test_the_test_curve_of_cifar_may_rise_or_fall(tmp_path):
-    reading = "CG-F2 cifar10-test-ascends"
-    assert verdict(reading, landscape_run(tmp_path / "up")) is Verdict.HOLDS
-    assert (
-        verdict(reading, landscape_run(tmp_path / "down", inside_test=lambda s, t: 10 - 0.1 * t + 0.01 * s))
-        is Verdict.FAILS
-    )
+    reading, name = "CG-F2 cifar10-test-ascends", "image-landscape-cifar10"
+    assert verdict(reading, landscape_run(tmp_path / "up", name)) is Verdict.HOLDS
+    down = landscape_run(tmp_path / "down", name, inside_test=lambda s, t: 10 - 0.1 * t + 0.01 * s)
+    assert verdict(reading, down) is Verdict.FAILS
 
 
 def test_much_faster_needs_a_factor_of_ten(tmp_path):

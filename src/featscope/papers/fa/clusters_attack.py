@@ -59,7 +59,7 @@ class ProofAttack(Columns):
 
     seed = column("the seed")
     point = column("index of the test point")
-    label = column("y")
+    label = column("the class y of the point, 1 or −1")
     exact = column("exact radius")
     pgd = column("radius of PGD on the margin")
     along = column("radius along −y(Σ_{J₊} μ − Σ_{J₋} μ)")

@@ -119,8 +119,8 @@ class GroupedPoint(Columns):
 
     groups = column("sizes of the groups of each class")
     d = column("dimension")
-    labels = column("groups")
-    wrong = column("0")
+    labels = column("groups, noisy or k-means")
+    wrong = column("share of training labels that were replaced")
     seed = column("the seed")
     point = column("index of the test point")
     own = column("clusters in the point's group")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from featscope.attacks.two_layer_radius import exact_radii
+from featscope.core.columns import column
 from featscope.core.settings import setting
 from featscope.core.store import Folder, Json
 from featscope.core.streams import stream
@@ -31,10 +32,24 @@ from featscope.nets import two_layer
 from featscope.nets.two_layer import TwoLayer
 from featscope.papers.fa.clusters import Training
 from featscope.sweeps.axes import SweepAxis
-from featscope.sweeps.phases import PHASE_COLUMNS, Diagram, PhasePoints, SeedValue, SeedValues, run_diagram
+from featscope.sweeps.phases import (
+    PHASE_COLUMNS,
+    PHASE_POINTS,
+    Diagram,
+    PhasePoints,
+    SeedValue,
+    SeedValues,
+    run_diagram,
+)
 
 INIT, NOISE, COSINE = "start and step", "points and signal", "cosine and clusters"
 PHASE_PANELS = (INIT, NOISE, COSINE)
+
+
+class ClusterPhasePoints(PhasePoints):
+    """One row for each panel, place and seed, with the radius beside the order parameter."""
+
+    radius = column("the median exact radius ÷ √(d/k), at most 4; null where there is none")
 
 
 class PhaseClusters(Spec):
@@ -77,7 +92,7 @@ def measured(spec: PhaseClusters, law: ClusterLaw, training: Training, seed: int
     return {
         "even": max(low, 0.0) / high if high > 0 else math.nan,
         "aligned": float(seen["cosine_mean"]) * math.sqrt(law.k / 2),
-        PhasePoints.radius: min(float(radius) / math.sqrt(law.d / law.k), 4.0),
+        ClusterPhasePoints.radius: min(float(radius) / math.sqrt(law.d / law.k), 4.0),
     }
 
 
@@ -119,7 +134,7 @@ def _panel(spec: PhaseClusters, name: str) -> tuple[Diagram, str, AtPlace]:
     )
     return (
         diagram,
-        PhasePoints.radius,
+        ClusterPhasePoints.radius,
         lambda clusters, cosine: (
             ClusterLaw(k=clusters, d=d, cosine=cosine),
             base.replace(n=20 * clusters),
@@ -159,7 +174,10 @@ def run(spec: PhaseClusters, folder: Folder) -> Json:
 def _value(found: Mapping[str, float], order: str) -> SeedValue:
     """The order parameter with the radius beside it; none where it does not exist."""
     number = {key: value if math.isfinite(value) else None for key, value in found.items()}
-    return {PhasePoints.value: number[order], PhasePoints.radius: number[PhasePoints.radius]}
+    return {
+        ClusterPhasePoints.value: number[order],
+        ClusterPhasePoints.radius: number[ClusterPhasePoints.radius],
+    }
 
 
 def size(spec: PhaseClusters) -> Size:
@@ -183,7 +201,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
             Highlight("*/points", "points looked at, {}"),
         ),
         size=size,
-        columns=dict(PHASE_COLUMNS),
+        columns={**PHASE_COLUMNS, PHASE_POINTS: ClusterPhasePoints},
         by_name=True,
     ),
 )
