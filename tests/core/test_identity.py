@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from featscope.core.errors import BadInput
 from featscope.core.files import digest
-from featscope.core.frozen import Value
+from featscope.core.frozen import Value, identity_form
+from featscope.core.settings import setting
 from featscope.core.store import Folder, Store
 from featscope.core.streams import stream
 from featscope.experiments import spec as specs
@@ -169,3 +170,36 @@ def test_package_types_that_can_stand_in_for_another_have_names() -> None:
     ]
     assert len(stand_ins) >= 2
     assert [c.__name__ for c in stand_ins if c.registered_name is None] == []
+
+
+def test_a_setting_that_came_later_is_in_the_identity_only_where_it_is_used() -> None:
+    """Runs stored before the setting are still found; another value, also deep inside a spec, is another run."""
+
+    class Inner(Value):
+        a: int = setting(1, "an old one")
+        b: int | None = setting(None, "a later one", later=True)
+
+    class Before(Spec):
+        inner: tuple[dict[str, int], ...] = ({"a": 1}, {"a": 2})
+
+    class After(Spec):
+        inner: tuple[Inner, ...] = (Inner(), Inner(a=2))
+        flag: bool = setting(False, "a later one", later=True)
+
+    old, new = identity_form(Before()), identity_form(After())
+    assert new == old
+    assert identity_form(After(flag=True)) == old | {"flag": True}
+    moved = identity_form(After(inner=(Inner(), Inner(a=2, b=0))))
+    assert moved["inner"] == [{"a": 1}, {"a": 2, "b": 0}]
+    assert After.model_validate(old) == After()
+
+
+def test_a_later_setting_of_a_subclass_is_left_out_at_the_default_of_the_subclass() -> None:
+    class Base(Value):
+        fast: bool = setting(False, "a later one", later=True)
+
+    class Child(Base):
+        fast: bool = True
+
+    assert identity_form(Child()) == {}
+    assert identity_form(Child(fast=False)) == {"fast": False}

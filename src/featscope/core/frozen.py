@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticSerializationError
 
 from featscope.core.errors import BadInput, require, unknown
-from featscope.core.settings import inherit_meanings, require_declared
+from featscope.core.settings import inherit_meanings, is_later, require_declared
 
 
 class Value(BaseModel):
@@ -98,6 +98,29 @@ def json_form(value: BaseModel) -> dict[str, Any]:
             "use numbers, text, tuples and Values",
         ) from None
     return found
+
+
+def identity_form(value: BaseModel) -> dict[str, Any]:
+    """The value as a run's identity holds it: settings that came later are left out at their default."""
+    found = json_form(value)
+    _leave_out(value, found)
+    return found
+
+
+def _leave_out(part: Any, form: Any) -> None:
+    if isinstance(part, BaseModel):
+        for name, info in type(part).model_fields.items():
+            inner = getattr(part, name)
+            if is_later(info) and inner == info.default:
+                del form[name]
+            else:
+                _leave_out(inner, form[name])
+    elif isinstance(part, Mapping):
+        for key, inner in part.items():
+            _leave_out(inner, form[str(key)])
+    elif isinstance(part, list | tuple):
+        for inner, place in zip(part, form, strict=True):
+            _leave_out(inner, place)
 
 
 def other_types(value: BaseModel, declared: type[BaseModel]) -> dict[str, str]:

@@ -21,12 +21,17 @@ from featscope.core.errors import require
 REQUIRED: Any = ...
 
 
-def setting(default: Any, meaning: str, letter: str = "", **limits: Any) -> Any:
-    """A field with a meaning and, where the paper has one, its letter; ``limits`` are pydantic's."""
+def setting(default: Any, meaning: str, letter: str = "", later: bool = False, **limits: Any) -> Any:
+    """A field with a meaning and, where the paper has one, its letter; ``limits`` are pydantic's.
+
+    ``later``: the setting came when runs without it were stored. At its default it is no part of a run's
+    identity, so those runs are still found; a default that changes asks for a higher revision.
+    """
+    extra = {"letter": letter} if letter else {}
     return Field(
         default=default,
         description=meaning,
-        json_schema_extra={"letter": letter} if letter else None,
+        json_schema_extra=({**extra, "later": True} if later else dict(extra)) or None,
         **limits,
     )
 
@@ -35,6 +40,12 @@ def letter_of(info: FieldInfo) -> str:
     """The paper's letter of a field, or nothing."""
     extra = info.json_schema_extra
     return str(extra["letter"]) if isinstance(extra, dict) and "letter" in extra else ""
+
+
+def is_later(info: FieldInfo) -> bool:
+    """Whether a field came when runs without it were stored."""
+    extra = info.json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get("later"))
 
 
 def inherit_meanings(cls: type[BaseModel]) -> None:

@@ -18,7 +18,6 @@ from featscope.core.files import digest
 from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.stored import StoredRun
-from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Trained, TrainingSpec, place
 from featscope.dynamics.schedules import Ramp, Schedule
 from featscope.experiments.cost import Size
@@ -139,7 +138,7 @@ class Network:
         return self.run.part("training", seed=self.seed).to_dicts()
 
     def _place(self, part: str, prefix: str, **labels: int) -> ImageClassifier:
-        net = self.spec.net.build(stream(self.seed, "init"))
+        net = self.spec.untrained(self.seed)
         weights, buffers = (
             self.run.tensor(part, f"{prefix}{name}", seed=self.seed, **labels)
             for name in ("weights", "buffers")

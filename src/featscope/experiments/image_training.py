@@ -17,6 +17,7 @@ from featscope.experiments.cost import Size
 from featscope.experiments.spec import Spec
 from featscope.images.datasets import ImageBatch, Split, load
 from featscope.images.groupings import grouping
+from featscope.nets.classifier import ImageClassifier
 from featscope.nets.networks import NetworkSpec
 
 #: ResNet-18, AT's network for MNIST (§6.2), at a width that trains on two cores
@@ -27,7 +28,8 @@ STANDARD = TrainingSpec(epochs=5, schedule=Schedule(peak=0.1), attack=AttackSpec
 class ImageTraining(Spec):
     """Data and labels, network, training.
 
-    One seed draws the training images, the first weights and the order of the batches.
+    One seed draws the training images, the order of the batches and, if ``first_weights`` names no other, the
+    first weights.
     """
 
     dataset: str = setting("mnist", "the data set, as `featscope data list` names it")
@@ -40,6 +42,19 @@ class ImageTraining(Spec):
     net: NetworkSpec = setting(RESNET, "the network")
     training: TrainingSpec = setting(STANDARD, "how it is trained")
     every: int = setting(1, "record every so many epochs, and the last", ge=1)
+    first_weights: int | None = setting(
+        None,
+        "seed of the first weights, where another network's are wanted; the own seed if not given",
+        later=True,
+    )
+    channels_last: bool = setting(
+        False, "keep a pixel's channels together: faster on a CPU, and other in the last digits", later=True
+    )
+
+    def untrained(self, seed: int) -> ImageClassifier:
+        """The network of a seed before its first step."""
+        net = self.net.build(stream(seed if self.first_weights is None else self.first_weights, "init"))
+        return net.to(memory_format=torch.channels_last) if self.channels_last else net  # type: ignore[call-overload]
 
 
 class Epochs(Columns):
@@ -100,16 +115,11 @@ def trainer_of(
     spec: ImageTraining,
     seed: int,
     watch: Callable[[ImageBatch], Watch] | None = None,
-    channels_last: bool = False,
 ) -> Trainer:
     """The training of one seed.
 
     ``watch``, given the test images, returns what else is observed at recorded epochs.
-
-    Channels last makes convolutions faster on a CPU, and changes the last digits of what they give.
     """
     train, test = data(spec, seed)
-    net = spec.net.build(stream(seed, "init"))
-    if channels_last:
-        net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    net = spec.untrained(seed)
     return Trainer(net, train, spec.training, seed, test, spec.attacked, watch(test) if watch else None)

@@ -39,9 +39,7 @@ from featscope.features.landscape import landscape, largest_change
 from featscope.images.datasets import ImageBatch
 from featscope.nets.fold import fold
 from featscope.nets.networks import NetworkSpec
-from featscope.papers.cgro.image_recipe import LENET, TRAINING
-
-SETS = ("train", "test")
+from featscope.papers.cgro.image_recipe import LENET, SETS, TRAINING
 
 
 class ImageLandscape(ImageTraining):
@@ -87,6 +85,7 @@ class ImageLandscape(ImageTraining):
     )
     steps: int = setting(10, "steps of each search", ge=1)
     every: int = Field(default=2, ge=1)
+    channels_last: bool = True
 
     def model_post_init(self, context: object) -> None:
         """The training radius and its double are among the radii, because their ratio is the claim."""
@@ -289,7 +288,7 @@ def run(spec: ImageLandscape, folder: Folder) -> Json:
     epochs: list[Rows] = []
     for seed in spec.seeds:
         # Channels last makes ResNet-9's training about 1.7 times faster on a CPU.
-        trainer = trainer_of(spec, seed, partial(_watch, spec, seed), channels_last=True)
+        trainer = trainer_of(spec, seed, partial(_watch, spec, seed))
         recording = trainer.run(folder.part("training", seed=seed), spec.every)
         epochs.append(recording.rows)
         last.append(folder.once("radii", partial(_after, spec, trainer, recording.state), seed=seed).rows)
@@ -348,6 +347,10 @@ def _relation(epochs: Sequence[Rows], spec: ImageLandscape) -> Json:
 
 
 COLUMNS = {"training": LandscapeEpochs, "radii": LandscapeRadii}
+HIGHLIGHTS = (
+    Highlight("accuracy/*", "{} after the last epoch", "share"),
+    Highlight("outside_over_inside/*", "{}: value at 2ε over value at ε"),
+)
 
 
 def size(spec: ImageLandscape) -> Size:
@@ -368,10 +371,7 @@ EXPERIMENTS = (
         spec=ImageLandscape,
         run=run,
         takes={"quick": "1 min", "cpu": "12 min", "paper": "not measured; a GPU job"},
-        highlights=(
-            Highlight("accuracy/*", "{} after the last epoch", "share"),
-            Highlight("outside_over_inside/*", "{}: value at 2ε over value at ε"),
-        ),
+        highlights=HIGHLIGHTS,
         size=size,
         revision=4,
         columns=COLUMNS,
@@ -384,10 +384,7 @@ EXPERIMENTS = (
         spec=CifarLandscape,
         run=run,
         takes={"quick": "1 min", "cpu": "6 min", "paper": "not measured; a GPU job"},
-        highlights=(
-            Highlight("accuracy/*", "{} after the last epoch", "share"),
-            Highlight("outside_over_inside/*", "{}: value at 2ε over value at ε"),
-        ),
+        highlights=HIGHLIGHTS,
         size=size,
         revision=3,
         columns=COLUMNS,
