@@ -8,6 +8,7 @@ where a judge lives.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ def judged(claim: str, *readings: str) -> Callable[[Callable[..., Entry]], Calla
     reading's name if it takes one."""
 
     def enter(make: Callable[..., Entry]) -> Callable[..., Entry]:
-        takes = make.__code__.co_argcount
+        takes = inspect.signature(make).parameters
         for name in readings:
             assert (claim, name) not in TABLES, f"{claim} {name} is entered twice"
             TABLES[claim, name] = (lambda name=name: make(name)) if takes else make

@@ -14,11 +14,12 @@ from featscope.claims.scope import assumed, settled
 from featscope.core.errors import BadInput, known_as, unknown
 from featscope.core.progress import Progress
 from featscope.core.store import Store
+from featscope.experiments.keys import full_key, knows, leaves
 from featscope.experiments.registry import experiment, rooms
 from featscope.experiments.run import Run
 from featscope.experiments.runner import run, run_all
 from featscope.experiments.shipped import adopt
-from featscope.experiments.spec import Request, full_key, knows, leaves, request
+from featscope.experiments.spec import Request, request
 from featscope.images.data_folder import is_there
 
 Settings = Mapping[str, Any]

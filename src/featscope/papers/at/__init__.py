@@ -27,6 +27,7 @@ from featscope.papers.at import (
     image_features,
     image_inversion,
     patch_batches,
+    patch_dense,
     patch_depth,
     patch_fig3,
     patch_inner,
@@ -46,6 +47,7 @@ SOURCE = "Li and Li, arXiv 2410.08503"
 EXPERIMENTS = (
     *patch_fig3.EXPERIMENTS,
     *patch_batches.EXPERIMENTS,
+    *patch_dense.EXPERIMENTS,
     *patch_minima.EXPERIMENTS,
     *patch_scaling.EXPERIMENTS,
     *patch_recursion.EXPERIMENTS,

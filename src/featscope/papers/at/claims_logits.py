@@ -4,6 +4,7 @@ LD.5, LD.6, LD.8, LD.19, LD.20."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import polars as pl
@@ -51,39 +52,42 @@ def _at_start(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.col(Curves.step) == 0)
 
 
-def _diagonal(arm: str) -> Judge:
-    """1 − logit_y: at least a third at the start, and at most CONSTANT (k−1)/d^c at every step."""
+def _logits(arm: str, parts: Callable[[pl.DataFrame, pl.DataFrame, int], dict[str, Finding]]) -> Judge:
+    """What is asked of the steps that the lemmas mean, of the first step, and with k classes."""
 
     def judge(runs: Runs) -> Finding:
         rows, k = runs["run"].part(CURVES, arm=arm), PatchScaling.of(runs["run"]).law.k
         meant, first = _premised(rows, arm), _at_start(rows)
         if meant.height == 0 or first.height == 0:
             return _nothing()
-        parts = {
+        return every(parts(meant, first, k), steps=meant.height, of=rows.height)
+
+    return judge
+
+
+def _diagonal(arm: str) -> Judge:
+    """1 − logit_y: at least a third at the start, and at most CONSTANT (k−1)/d^c at every step."""
+
+    def parts(meant: pl.DataFrame, first: pl.DataFrame, k: int) -> dict[str, Finding]:
+        return {
             "small": exactly(_times_d_to_c(meant, Curves.residual) / (k - 1), CONSTANT, k_minus_1=k - 1),
             "start": reaches(float(numbers(first[Curves.residual]).min()), 1 / CONSTANT),
         }
-        return every(parts, steps=meant.height, of=rows.height)
 
-    return judge
+    return _logits(arm, parts)
 
 
 def _others(arm: str) -> Judge:
     """logit_i: within a factor CONSTANT of 1/k at the start, and at most CONSTANT/d^c at every step."""
 
-    def judge(runs: Runs) -> Finding:
-        rows, k = runs["run"].part(CURVES, arm=arm), PatchScaling.of(runs["run"]).law.k
-        meant, first = _premised(rows, arm), _at_start(rows)
-        if meant.height == 0 or first.height == 0:
-            return _nothing()
-        parts = {
+    def parts(meant: pl.DataFrame, first: pl.DataFrame, k: int) -> dict[str, Finding]:
+        return {
             "small": exactly(_times_d_to_c(meant, Curves.other_high), CONSTANT),
             "start low": reaches(float(k * numbers(first[Curves.other_low]).min()), 1 / CONSTANT),
             "start high": exactly(float(k * numbers(first[Curves.other_high]).max()), CONSTANT),
         }
-        return every(parts, steps=meant.height, of=rows.height)
 
-    return judge
+    return _logits(arm, parts)
 
 
 def _speed(most: float) -> Judge:

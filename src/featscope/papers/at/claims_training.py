@@ -24,6 +24,7 @@ from featscope.papers.at.runs import (
     ASSUMPTION,
     BATCHES,
     COORDINATE,
+    DENSE_LAW,
     EUCLIDEAN,
     FIG3,
     FOR_ADVERSARIAL,
@@ -244,6 +245,8 @@ def _standard(suffix: str, need: Need, text: str) -> tuple[Reading, ...]:
     )
 
 
+DENSE_TEXT = "d = 40, P = 20 001, α = 12, ε = 1.1, σ0 = 0.001, η = 1/P"
+
 CLAIMS = (
     Claim(
         id="AT-T4.3",
@@ -259,6 +262,7 @@ CLAIMS = (
             _standard("ℓ2", EUCLIDEAN, "η = 0.1, batches of 5, Δ in the ℓ2 ball of each patch")[-1],
             *_standard("q = 4", QUARTIC, "η = 0.1, batches of 5, q = 4, σ0 = 0.1"),
             *_standard("q = 5", QUINTIC, "η = 0.1, batches of 5, q = 5, σ0 = 0.1"),
+            *_standard("all met but σ0", DENSE_LAW, f"{DENSE_TEXT}, full batch"),
         ),
     ),
     Claim(
@@ -284,6 +288,7 @@ CLAIMS = (
             *_adversarial("margin", ON_MARGIN, "η = 0.1, batches of 5, patch clip, ascent on the margin"),
             *_adversarial("q = 4", QUARTIC, "η = 0.1, batches of 5, patch clip, q = 4, σ0 = 0.1"),
             *_adversarial("q = 5", QUINTIC, "η = 0.1, batches of 5, patch clip, q = 5, σ0 = 0.1"),
+            *_adversarial("all met but σ0", DENSE_LAW, f"{DENSE_TEXT}, full batch, patch clip"),
         ),
     ),
     Claim(

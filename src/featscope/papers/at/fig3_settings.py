@@ -13,6 +13,8 @@ from featscope.papers.at import printed
 #: The paper prints no batch size. With its η = .1 the switch comes near its epoch 150 in batches of 5, and in
 #: none of the other sizes of `patch-batches`: inferred, not read.
 INFERRED_BATCH_SIZE = 5
+#: what `quick` takes of Figure 3's law and network
+FEW_POINTS = {"seeds": [0], "law.d": 40, "net.width": 30, "train_size": 40}
 
 
 class Training(Value):

@@ -105,6 +105,16 @@ def figure_3(run: Run) -> Picture:
     )
 
 
+def dense(run: Run) -> Picture:
+    """The same panels where Assumption 2.3 is met."""
+    return replace(
+        figure_3(run),
+        title="Standard and adversarial training inside Assumption 2.3",
+        claims=("AT-T4.3", "AT-T4.4"),
+        reproduces="",
+    )
+
+
 def radii(run: Run) -> Picture:
     """Robust accuracy against the radius as a bracket, for both threats."""
     panels = [
@@ -234,4 +244,5 @@ def batches(run: Run) -> Picture:
 FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
     "patch-fig3": {"figure-3": figure_3, "inside": inside, "radii": radii},
     "patch-batches": {"batches": batches},
+    "patch-dense": {"dense": dense},
 }

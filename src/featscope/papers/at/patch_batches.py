@@ -31,7 +31,7 @@ from featscope.experiments.spec import Experiment, Spec, refuse_unused
 from featscope.laws.patches import PatchLaw, PatchSetting, stack
 from featscope.nets.patch_cnn import PatchNetSpec
 from featscope.papers.at import printed
-from featscope.papers.at.fig3_settings import AdversarialTraining
+from featscope.papers.at.fig3_settings import FEW_POINTS, AdversarialTraining
 from featscope.papers.at.fig3_summary import phase_switch
 from featscope.papers.at.patch_columns import Trajectory
 
@@ -64,10 +64,7 @@ class PatchBatches(Spec):
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
-            "seeds": [0],
-            "law.d": 40,
-            "net.width": 30,
-            "train_size": 40,
+            **FEW_POINTS,
             "batch_sizes": [2, 5, 40],
             "training.epochs": 300,
         },

@@ -37,7 +37,7 @@ from featscope.nets.patch_cnn import PatchNet, PatchNetSpec
 from featscope.papers.at import printed
 from featscope.papers.at.choices import choices
 from featscope.papers.at.fig3_columns import DYNAMICS, MATCHING, RADII, ROBUST_OVER, Dynamics, Matching, Radii
-from featscope.papers.at.fig3_settings import AdversarialTraining, Measurement, Training
+from featscope.papers.at.fig3_settings import FEW_POINTS, AdversarialTraining, Measurement, Training
 from featscope.papers.at.fig3_summary import summarise
 from featscope.papers.at.overview import FIG3_HIGHLIGHTS
 from featscope.papers.at.patch_columns import ARMS, Arm
@@ -48,10 +48,7 @@ class PatchFig3(Spec):
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
-            "seeds": [0],
-            "law.d": 40,
-            "net.width": 30,
-            "train_size": 40,
+            **FEW_POINTS,
             "test_size": 100,
             "adversarial.epochs": 600,
             "standard.epochs": 100,
@@ -327,15 +324,16 @@ def train(spec: PatchFig3, folder: Folder, data: Data, arm: Arm) -> Recording[We
     return record
 
 
-def measure_radii(spec: PatchFig3, folder: Folder, data: Data, arm: Arm, trained: Recording[Weights]) -> Rows:
-    """What the final networks withstand. A run that diverged is no network, and has no radii."""
+def measure_radii(
+    spec: PatchFig3, folder: Folder, data: Data, arm: Arm, trained: Recording[Weights], evidence: bool = True
+) -> Rows:
+    """What the final networks withstand, with perturbations as evidence. A run that diverged is no network,
+    and has no radii."""
     alive = [seed for seed in spec.seeds if str(seed) not in trained.diverged]
-    w = trained.state.w
+    w, kept = trained.state.w, evidence and spec.seeds[0] in alive
 
     def make() -> tuple[Rows, Mapping[str, Tensor]]:
-        return radius_curves(spec, data, w, alive), certificates(spec, data, w) if spec.seeds[
-            0
-        ] in alive else {}
+        return radius_curves(spec, data, w, alive), certificates(spec, data, w) if kept else {}
 
     return folder.once(RADII, make, arm=arm).rows
 

@@ -17,7 +17,8 @@ from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
-from featscope.dynamics.patch_race import UNDECIDED, RaceEvent, Races
+from featscope.dynamics.patch_events import NOT_YET
+from featscope.dynamics.patch_race import RaceEvent, Races
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Batch, Experiment, Readable, Spec, refuse_unused
@@ -141,7 +142,7 @@ def _row(spec: PatchRace, seed: int, label: int, events: Any, margin: float) -> 
     when, a, b = events[RaceEvent.DECIDED][label]
     cancelled = events[RaceEvent.CANCELLED][label][0]
     alpha, beta = (spec.law.of_class(name, label).moment(1) for name in co.AMPLITUDES)
-    decided = when != UNDECIDED
+    decided = when != NOT_YET
     return {
         RaceRows.seed: seed,
         RaceRows.label: label,
@@ -150,7 +151,7 @@ def _row(spec: PatchRace, seed: int, label: int, events: Any, margin: float) -> 
         RaceRows.A: a if decided else None,
         RaceRows.B: b if decided else None,
         RaceRows.T: when if decided else None,
-        RaceRows.T_cancelled: cancelled if cancelled != UNDECIDED else None,
+        RaceRows.T_cancelled: cancelled if cancelled != NOT_YET else None,
         RaceRows.full_ball_margin: margin if decided and math.isfinite(margin) else None,
     }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from featscope.core.settings import Sizes, setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
+from featscope.dynamics.patch_events import LOOK, NOT_YET, EventRun, noted, waiting
 from featscope.dynamics.trajectory import Labels, Step, trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.spec import Experiment, Spec, refuse_unused
@@ -32,29 +33,21 @@ from featscope.papers.at.overview import SCALING_HIGHLIGHTS
 from featscope.papers.at.scaling_arm import Setting, own_outputs
 from featscope.papers.at.scaling_columns import (
     CLIPS,
+    COLUMNS,
     CURVES,
     ENDS,
     EVENTS,
     INITIAL,
     MAXIMA,
-    NOT_YET,
     POWER,
     AttackedEvent,
     Curves,
-    Ends,
     Events,
-    Initial,
-    Maxima,
-    Power,
     ScalingArm,
     StandardEvent,
 )
 from featscope.papers.at.scaling_start import initial_rows, maxima_rows, power_rows
 from featscope.papers.at.sweeps import enough_dimensions
-
-#: events are looked for every so many small steps: each moves a coefficient by at most 2 %, so values at
-#: events are good to a few per cent
-LOOK = 4
 
 
 class PatchScaling(Spec):
@@ -123,22 +116,6 @@ class PatchScaling(Spec):
         return [self.net_at(d) for d in self.dimensions for _ in self.seeds]
 
 
-class Watched(NamedTuple):
-    """Coefficients, and for each event and class when it happened and what A and B were then (runs, events,
-    k, 3); −1 before."""
-
-    u: Tensor
-    v: Tensor
-    e: Tensor
-    gram: Tensor
-    time: Tensor
-    events: Tensor
-
-    def coefficients(self) -> co.Coefficients:
-        """The coefficients alone."""
-        return co.Coefficients(self.u, self.v, self.e, self.gram, self.time)
-
-
 def setting_of(spec: PatchScaling, arm: ScalingArm) -> Setting:
     """The arm's data, clip and velocity for all dimensions and seeds at once."""
     data = co.latents(spec.law.population(), spec.law.k)
@@ -162,7 +139,7 @@ def events_of(arm: ScalingArm) -> type[StandardEvent] | type[AttackedEvent]:
     return StandardEvent if arm == "standard" else AttackedEvent
 
 
-def start(spec: PatchScaling, arm: ScalingArm) -> Watched:
+def start(spec: PatchScaling, arm: ScalingArm) -> EventRun:
     """Initial coefficients in law; the same draws for every arm."""
     needs_gram = arm in ("two-sided", "as-printed")
     widest = max(net.width for net in spec.nets())
@@ -174,28 +151,18 @@ def start(spec: PatchScaling, arm: ScalingArm) -> Watched:
             drawn = co.draw(1, spec.law.k, net.width, d, net.sigma_0, rng, gram=needs_gram)
             parts.append(co.widened(drawn, widest))
     c = co.Coefficients(*(torch.cat(p) for p in zip(*parts, strict=True)))
-    events = torch.full((len(c.time), len(events_of(arm)), spec.law.k, 3), NOT_YET, dtype=torch.float64)
-    return Watched(*c, events)
+    return waiting(c, len(events_of(arm)), spec.law.k)
 
 
-def watch(place: Setting, step: Step[co.Coefficients]) -> Step[Watched]:
+def watch(place: Setting, step: Step[co.Coefficients]) -> Step[EventRun]:
     """A step that also notes the first time of each event with A and B at that time, looking every ``LOOK``
     steps."""
 
-    def watched(state: Watched, t: int) -> Watched:
+    def watched(state: EventRun, t: int) -> EventRun:
         c = step(state.coefficients(), t)
         if (t + 1) % LOOK:
-            return Watched(*c, state.events)
-        now = torch.stack(
-            [
-                c.time[:, None].expand(-1, place.data.classes),
-                place.own(c.u).amax(-1),
-                place.own(c.v).amax(-1),
-            ],
-            -1,
-        )
-        new = place.reached(c) & (state.events[..., 0] == NOT_YET)
-        return Watched(*c, torch.where(new[..., None], now[:, None], state.events))
+            return EventRun(*c, state.events)
+        return noted(state, c, place.reached(c), place.own(c.u).amax(-1), place.own(c.v).amax(-1))
 
     return watched
 
@@ -211,7 +178,7 @@ def run_arm(spec: PatchScaling, folder: Folder, arm: ScalingArm) -> Rows:
     horizon = place.dims**spec.horizon_power
     step = watch(place, co.small_steps(place.velocity, spec.relative, horizon))
 
-    def look(state: Watched, t: int) -> Mapping[str, Tensor | float]:
+    def look(state: EventRun, t: int) -> Mapping[str, Tensor | float]:
         c = state.coefficients()
         outputs = place.all_outputs(c)
         return {
@@ -225,7 +192,7 @@ def run_arm(spec: PatchScaling, folder: Folder, arm: ScalingArm) -> Rows:
             **(place.rates(c) if arm == "standard" else {}),
         }
 
-    def all_done(state: Watched, t: int) -> bool:
+    def all_done(state: EventRun, t: int) -> bool:
         return bool((state.time >= horizon).all())
 
     record = trajectory(
@@ -254,7 +221,7 @@ def end_rows(spec: PatchScaling, ends: Mapping[str, Tensor]) -> Rows:
     ]
 
 
-def event_rows(spec: PatchScaling, state: Watched) -> Rows:
+def event_rows(spec: PatchScaling, state: EventRun) -> Rows:
     """One row for each run, class and event, with the values then."""
     rows: Rows = []
     for index, run_labels in enumerate(labels(spec)):
@@ -312,13 +279,6 @@ EXPERIMENTS = (
         highlights=SCALING_HIGHLIGHTS,
         size=size,
         revision=3,
-        columns={
-            CURVES: Curves,
-            EVENTS: Events,
-            ENDS: Ends,
-            INITIAL: Initial,
-            MAXIMA: Maxima,
-            POWER: Power,
-        },
+        columns=COLUMNS,
     ),
 )

@@ -43,6 +43,8 @@ EUCLIDEAN = Need("patch-fig3", {**BRIEF, "norm": "L2"})
 ON_MARGIN = Need("patch-fig3", {**BRIEF, "arms": ["adversarial"], "adversarial.objective": "margin"})
 #: B.3 takes q ≥ 3. With the printed σ0 = .01 growth takes (1/σ0)^{q−3} times as long: σ0 is B.3's 1/√100
 QUARTIC, QUINTIC = (Need("patch-fig3", {**BRIEF, "net.q": q, "net.sigma_0": 0.1}) for q in (4, 5))
+#: Assumption 2.3 and all of B.3 but σ0, by full descent with noise
+DENSE_LAW = Need("patch-dense")
 BATCHES = Need("patch-batches")
 MINIMA = Need("patch-minima")
 SCALING = Need("patch-scaling")

@@ -18,7 +18,6 @@ CLIPS: dict[str, tuple[bool, bool]] = {
     "two-sided": (True, False),
     "as-printed": (False, False),
 }
-NOT_YET = -1.0
 
 
 class StandardEvent(IntEnum):
@@ -124,3 +123,7 @@ class Power(Columns):
     x0 = column("where the other starts")
     gap = column("the relative lead of x0")
     growth = column("y ÷ y0 when x reaches 1")
+
+
+#: part → its columns
+COLUMNS = {CURVES: Curves, EVENTS: Events, ENDS: Ends, INITIAL: Initial, MAXIMA: Maxima, POWER: Power}
