@@ -23,6 +23,7 @@ from featscope.papers.fa.clusters import ClusterSpec, TrainedPair, Training, tra
 from featscope.probe import averaging, data_limits, diagnosis, feature_use, finer, memorising
 from featscope.probe.inputs import Grouped
 from featscope.probe.keep import Keep
+from featscope.probe.known import CommonGround
 from featscope.probe.medians import median_interval, row_cosines
 from featscope.probe.subject import Subject
 
@@ -274,7 +275,10 @@ def test_the_diagnosis_says_what_it_cannot_tell() -> None:
         "data_limits": {"bound": 0.9, "ratio": 0.5, "sentence": "s"},
         "memorising": {"skipped": "no training examples"},
     }
-    found = {one["paper"]: one for one in diagnosis.diagnose(entries)["mechanisms"]}
+    found = {
+        one["paper"]: one
+        for one in diagnosis.diagnose(entries, CommonGround(None, "Linf", 0.1))["mechanisms"]
+    }
     assert [found[paper]["answer"] for paper in ("EP", "AT", "FA", "CGRO")] == [
         "yes", "cannot tell", "averages", "cannot tell",
     ]  # fmt: skip
@@ -282,14 +286,3 @@ def test_the_diagnosis_says_what_it_cannot_tell() -> None:
     assert "no training examples" in found["CGRO"]["sentence"]
     assert diagnosis.limited({"bound": 1.0, "ratio": 0.5}) == "cannot tell"
     assert diagnosis.limited({"bound": 1.0, "ratio": 2.0}) == "no"
-
-
-def test_a_number_is_placed_among_the_reference_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = (
-        {"name": "A", "averaging": {"low": 0.1, "high": 0.3}},
-        {"name": "B", "averaging": {"low": 0.7, "high": 0.9}},
-    )
-    monkeypatch.setattr(diagnosis, "references", lambda: known)
-    assert diagnosis.among("averaging", 0.25, 0.5) == "like A"
-    assert diagnosis.among("averaging", 0.4, 0.5) == "below B; above A"
-    assert diagnosis.among("memorising", 0.4, 0.5) == ""

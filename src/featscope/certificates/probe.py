@@ -38,9 +38,27 @@ def _step(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise BadInput("not what a probe writes", str(path), "make the probe again") from None
 
 
+def _robustness(path: Path) -> dict[str, Any]:
+    """What the probe says of robustness."""
+    try:
+        stated = json.loads(path.read_text(encoding="utf-8"))["robustness"]
+        return {"certificate": {"proved": stated["certificate"]["proved"]}}
+    except (KeyError, ValueError, TypeError, OSError):
+        raise BadInput("not what a probe writes", str(path), "make the probe again") from None
+
+
+def _with_constants(facts: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The facts of a step, if norm and bounds are among them."""
+    bounds = facts.get("bounds")
+    pair = isinstance(bounds, list) and len(bounds) == 2 and all(isinstance(b, int | float) for b in bounds)
+    if facts.get("norm") not in ("Linf", "L2") or "bounds" not in facts or not (bounds is None or pair):
+        raise BadInput("norm and bounds of a probe", str(path), "make the probe again")
+    return facts
+
+
 def probe_certificates(folder: Path, function: Function | None = None) -> Iterator[Certificate]:
     """What the folder holds, each with the network in its constants."""
-    stated = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))["robustness"]
+    stated = _robustness(folder / DOCUMENT)
     arrays, rest = _step(folder / PARTS / f"{NETWORK}.safetensors")
     net = None if rest.get("layers") is None else Plain(rest["layers"], arrays)
     outputs = function if function is not None else (None if net is None else net.outputs)
@@ -49,7 +67,9 @@ def probe_certificates(folder: Path, function: Function | None = None) -> Iterat
         raise BadInput("the network is not written as arrays", reason, "give it: --network file.py:function")
     for path in sorted((folder / "perturbations").glob("*.safetensors")):
         found, facts = _step(path)
-        yield Certificate("probe-perturbations", path.stem, found, {**facts, "outputs": outputs})
+        yield Certificate(
+            "probe-perturbations", path.stem, found, {**_with_constants(facts, path), "outputs": outputs}
+        )
     path = folder / PARTS / f"{CERTIFIED}.safetensors"
     if path.is_file() and net is not None:
         found, facts = _step(path)
@@ -57,7 +77,7 @@ def probe_certificates(folder: Path, function: Function | None = None) -> Iterat
             "probe-radii",
             CERTIFIED,
             found,
-            {**facts, "net": net},
+            {**_with_constants(facts, path), "net": net},
             {"proved": stated["certificate"]["proved"]},
         )
 

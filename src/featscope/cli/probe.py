@@ -65,7 +65,12 @@ def probe_(
 
     loaded = sources.loaded_network(str(network), weights)
     examples = sources.examples(str(data))
-    options: dict[str, Any] = {"names": examples.names, **loaded.said, **_bounds(bounds)}
+    options: dict[str, Any] = {
+        "names": examples.names,
+        "data_name": examples.name,
+        **loaded.said,
+        **_bounds(bounds),
+    }
     options["groups"] = sources.groups(groups, lambda: len(options["names"]) or int(_largest(examples.y)) + 1)
     options["reference"] = None if reference is None else sources.loaded_network(reference).network
     with ShownProgress() as progress:

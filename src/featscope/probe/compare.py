@@ -87,6 +87,11 @@ def compared(one: Path, other: Path) -> Comparison:
     documents = [
         read_json(path / "probe.json", "give the folder of a finished probe") for path in (one, other)
     ]
+    for path, document in zip((one, other), documents, strict=True):
+        parts = document if isinstance(document, dict) else {}
+        subject, robustness = parts.get("subject"), parts.get("robustness")
+        whole = isinstance(subject, dict) and isinstance(robustness, dict) and "verdict" in robustness
+        require(whole, "not what a probe writes", str(path / "probe.json"), "make the probe again")
     specs = [document["subject"] for document in documents]
     differs = [key for key in SHARED if specs[0].get(key) != specs[1].get(key)]
     rule = "two probes are compared on the same examples and radius"
@@ -97,6 +102,9 @@ def compared(one: Path, other: Path) -> Comparison:
         "probe both with the same data, eps, norm and seed",
     )
     steps = [read_step(path, "robustness-radii") for path in (one, other)]
+    for path, step in zip((one, other), steps, strict=True):
+        whole = isinstance(step.get("index"), Tensor) and isinstance(step.get("upper"), Tensor)
+        require(whole, "not what a probe writes", f"{path}: robustness-radii", "make the probe again")
     shared = _shared(steps[0]["index"], steps[1]["index"])
     uppers = [step["upper"][place] for step, place in zip(steps, shared, strict=True)]
     eps = specs[0]["eps"]

@@ -3,12 +3,12 @@ lies among networks that this package trained, and one sentence."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib import resources
 from typing import Any
+
+from featscope.probe import known
+from featscope.probe.known import CommonGround, Position
 
 #: (part, paper, what is asked, where its number stands in the part)
 ASKED = (
@@ -28,8 +28,8 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class Mechanism:
-    """One theory's answer: the number with its interval, the answer in a word, a sentence, and the reference
-    networks whose intervals meet it, or on which side of all of them it lies."""
+    """One theory's answer: the number with its interval, the answer in a word, a sentence, and where the
+    number lies among the reference networks, in words and by name."""
 
     part: str
     paper: str
@@ -41,46 +41,44 @@ class Mechanism:
     answer: str
     sentence: str
     among: str
+    position: dict[str, Any] | None
 
     def as_json(self) -> dict[str, Any]:
         """As in probe.json."""
         return asdict(self)
 
 
-@cache
-def references() -> tuple[Mapping[str, Any], ...]:
-    """The networks that this package trained and probed, from the table that ships with it."""
-    place = resources.files("featscope.probe") / "reference.json"
-    if not place.is_file():
-        return ()
-    return tuple(json.loads(place.read_text(encoding="utf-8"))["networks"])
-
-
-def diagnose(entries: Mapping[str, Any]) -> dict[str, Any]:
+def diagnose(entries: Mapping[str, Any], setting: CommonGround) -> dict[str, Any]:
     """The mechanisms of a probe's parts; a part that could not be measured cannot tell."""
-    mechanisms = [mechanism(entries, *asked) for asked in ASKED]
+    mechanisms = [mechanism(entries, setting, *asked) for asked in ASKED]
     return {
         "title": "The diagnosis",
         "mechanisms": [one.as_json() for one in mechanisms],
-        "references": [entry["name"] for entry in references()],
+        "references": [row["name"] for row in known.references() if known.setting_of(row).meets(setting)],
     }
 
 
 def mechanism(
-    entries: Mapping[str, Any], part: str, paper: str, question: str, path: Sequence[str]
+    entries: Mapping[str, Any],
+    setting: CommonGround,
+    part: str,
+    paper: str,
+    question: str,
+    path: Sequence[str],
 ) -> Mechanism:
     """One theory's answer."""
     found = entries.get(part) or {"skipped": "not measured"}
     if "skipped" in found:
         return Mechanism(
             part, paper, question, NUMBERS[part], None, None, None,
-            "cannot tell", f"not measured: {found['skipped']}", "",
+            "cannot tell", f"not measured: {found['skipped']}", "", None,
         )  # fmt: skip
     value, low, high = interval(found, path)
     answer = found.get("answer") or limited(found)
+    where: Position = known.position(known.references(), setting, part, low, high)
     return Mechanism(
         part, paper, question, NUMBERS[part], value, low, high,
-        answer, found["sentence"], among(part, low, high),
+        answer, found["sentence"], str(where), where.as_json(),
     )  # fmt: skip
 
 
@@ -98,17 +96,3 @@ def interval(found: Mapping[str, Any], path: Sequence[str]) -> tuple[float, floa
     if isinstance(found, Mapping):
         return found["value"], found["low"], found["high"]
     return found, found, found
-
-
-def among(part: str, low: float | None, high: float | None) -> str:
-    """Which reference networks have an interval that meets this one; otherwise on which side it lies."""
-    known = [(entry["name"], entry[part]) for entry in references() if entry.get(part)]
-    if not known or low is None or high is None:
-        return ""
-    like = [name for name, other in known if other["low"] <= high and low <= other["high"]]
-    if like:
-        return "like " + ", ".join(like)
-    above = [name for name, other in known if other["low"] > high]
-    below = [name for name, other in known if other["high"] < low]
-    sides = [("below", above), ("above", below)]
-    return "; ".join(f"{word} {', '.join(names)}" for word, names in sides if names)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment
 from torch import Tensor
 
 from featscope import __version__
@@ -27,6 +27,7 @@ from featscope.plots.sheet import side_by_side
 from featscope.probe.keep import Keep
 from featscope.probe.subject import Subject
 from featscope.report import values
+from featscope.report.templating import page_templates
 
 #: images of a row
 SHOWN = 8
@@ -47,13 +48,7 @@ class Plate:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=ChoiceLoader([PackageLoader("featscope.probe"), PackageLoader("featscope.report")]),
-        autoescape=select_autoescape(["j2"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = page_templates("featscope.probe")
     filters: dict[str, Any] = {"number": values.printed_number, "table": values.table}
     made.filters |= filters
     return made

@@ -32,6 +32,7 @@ from featscope.probe import (
 from featscope.probe.admission import AUTO, Bounds, Given, admitted, lent
 from featscope.probe.findings import Sign
 from featscope.probe.keep import Keep
+from featscope.probe.known import CommonGround
 from featscope.probe.preflight import Preflight, look
 from featscope.probe.subject import Subject
 
@@ -83,12 +84,28 @@ class Probe:
         """What a person wants to read first."""
         clean = self.document["preflight"]["clean"]
         first = f"clean accuracy {clean['value']:.1%} ({clean['low']:.1%} to {clean['high']:.1%})"
-        told = [entry.get("sentence", "") for entry in self.diagnosis.get("mechanisms", [])]
+        told = [_told(entry) for entry in self.diagnosis.get("mechanisms", [])]
         doubts = [f"  ! {text}" for text in self.warnings]
-        return [first, self.verdict, *doubts, *(text for text in told if text)]
+        return [first, self.verdict, *doubts, *(text for text in told if text), *self._apart()]
+
+    def _apart(self) -> list[str]:
+        """Why the numbers are not placed among the reference networks, said once."""
+        found = [entry["among"] for entry in self.diagnosis.get("mechanisms", []) if _refused(entry)]
+        return list(dict.fromkeys(found))
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
+
+
+def _refused(entry: Mapping[str, Any]) -> bool:
+    return bool((entry.get("position") or {}).get("not_comparable"))
+
+
+def _told(entry: Mapping[str, Any]) -> str:
+    """A mechanism's sentence, and where its number lies among the reference networks."""
+    sentence = str(entry.get("sentence", ""))
+    where = "" if _refused(entry) else entry.get("among")
+    return f"{sentence}; {where}" if where else sentence
 
 
 def probe(
@@ -102,6 +119,7 @@ def probe(
     train: tuple[Any, Any] | None = None,
     groups: Tensor | Sequence[int] | None = None,
     names: Sequence[str] = (),
+    data_name: str | None = None,
     layer: str | None = None,
     reference: Any = None,
     budget: str | float = "10m",
@@ -115,8 +133,9 @@ def probe(
 
     ``bounds`` are those of the inputs; by default [0, 1] for images inside it, none otherwise. ``train`` are
     training examples (x, y), ``groups`` a coarser label for each class, ``reference`` a network whose
-    features are trusted, ``budget`` the time that it may take. With ``out`` the probe is written there and
-    goes on from there when it was stopped.
+    features are trusted, ``budget`` the time that it may take. ``data_name`` is the data set's, as `featscope
+    data list` has it: numbers are placed among reference networks of the same data, norm and radius. With
+    ``out`` the probe is written there and goes on from there when it was stopped.
 
     >>> import torch, featscope as fs
     >>> x = torch.randn(40, 6, generator=fs.stream(0, "x"))
@@ -132,7 +151,8 @@ def probe(
         subject = admitted(network, x, y, given)
         folder = None if out is None else Path(out)
         with _place(folder):
-            return _Run(subject, model, given.notes, seconds, folder, progress or Silent(), say).document()
+            run = _Run(subject, model, given.notes, seconds, folder, progress or Silent(), say, data_name)
+            return run.document()
 
 
 @contextlib.contextmanager
@@ -168,13 +188,14 @@ class _Run:
     folder: Path | None
     progress: Progress
     say: Callable[[str], None]
+    data_name: str | None = None
     entries: dict[str, Any] = field(default_factory=dict)
 
     def document(self) -> Probe:
         """All parts in order, written when they are complete."""
         spec = identity(self.subject, self.seconds)
         finished = _finished(self.folder, spec)
-        if finished is not None:
+        if finished is not None and finished["subject"].get("data_name") == self.data_name:
             self.say(f"found finished in {self.folder}")
             return Probe(finished, self.folder)
         if self.folder is not None:
@@ -186,7 +207,10 @@ class _Run:
         first = robustness.measure(self.subject, self._share("robustness"), keep, before.findings)
         self.entries = {"preflight": before.as_json(), "robustness": first.as_json()}
         self._mechanisms(keep)
-        whole, _ = without_gaps({"schema": SCHEMA, "featscope": __version__, "subject": spec, **self.entries})
+        about = {**spec, "data_name": self.data_name}
+        whole, _ = without_gaps(
+            {"schema": SCHEMA, "featscope": __version__, "subject": about, **self.entries}
+        )
         if self.folder is not None:
             _page(self.folder, whole, self.subject, keep)
             write_json(self.folder / DOCUMENT, whole)
@@ -217,7 +241,9 @@ class _Run:
                 self.entries[name] = measure(self.subject, self._share(name), keep).as_json()
             except FeatscopeError as error:
                 self.entries[name] = {"title": name.replace("_", " "), "skipped": str(error)}
-        self.entries["diagnosis"] = diagnosis.diagnose(self.entries)
+        self.entries["diagnosis"] = diagnosis.diagnose(
+            self.entries, CommonGround(self.data_name, self.subject.norm, self.subject.eps)
+        )
         self.progress.report("mechanisms", len(MECHANISMS), len(MECHANISMS), {})
 
 

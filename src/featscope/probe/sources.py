@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +44,14 @@ class Loaded:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Test examples, training examples if there are any, and the names of the classes."""
+    """Test examples, training examples if there are any, the names of the classes, and the data set's name if
+    `featscope data` knows it."""
 
     x: Any
     y: Any
     train: tuple[Any, Any] | None = None
     names: tuple[str, ...] = ()
+    name: str | None = None
 
 
 def called(text: str) -> Any:
@@ -93,6 +97,7 @@ def _from_file(path: Path) -> Any:
 
 
 def _from_package(name: str) -> Any:
+    require(not name.startswith("."), "a module is named from its package on", name, "write package.module")
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -153,7 +158,7 @@ def _known(name: str) -> Examples:
     x, y = test.batch()
     most = train.subset(min(len(train), 10_000), 0)
     train_x, train_y = train.batch(most)
-    return Examples(x, y, (train_x, train_y), test.classes)
+    return Examples(x, y, (train_x, train_y), test.classes, name)
 
 
 def _arrays(path: Path) -> Any:
@@ -167,8 +172,8 @@ def _arrays(path: Path) -> Any:
             "x": np.load(path, allow_pickle=False),
             "y": np.load(_labels_beside(path), allow_pickle=False),
         }
-    except (ValueError, OSError, EOFError) as error:
-        reason = str(error).splitlines()[0][:100]
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:100]
         raise BadInput(
             "not arrays without pickles", f"{path} ({reason})", "save them with np.savez(path, x=x, y=y)"
         ) from None
@@ -307,7 +312,12 @@ def _plain(path: Path) -> np.ndarray:
 
 def radius(text: str) -> float:
     """A radius as a number or a fraction: 0.3, 8/255."""
+    above, _, below = text.replace(" ", "").partition("/")
     try:
-        return float(Fraction(text.replace(" ", "")))
+        found = float(above) / float(below or 1)
     except (ValueError, ZeroDivisionError):
-        raise BadInput("a radius is a number or a fraction", text, "write 0.3 or 8/255") from None
+        found = math.nan
+    # 1/ and /3 are halves of fractions; 1e400 is no float
+    whole = bool(above) and ("/" not in text or bool(below)) and math.isfinite(found)
+    require(whole, "a radius is a number or a fraction", text[:60], "write 0.3 or 8/255")
+    return found

@@ -1,0 +1,160 @@
+"""Train and probe the networks that `featscope probe` places its numbers among, and write their table.
+
+    python tools/reference_networks.py make [NAME ...] [--runs runs] [--probes probes] [--budget 4m]
+    python tools/reference_networks.py table [--probes probes]
+
+`make` trains and probes all of them, or those named; `table` writes what the finished probes found.
+A network is a run of `image-network` with seed 0, found again by its spec; a probe goes on where it was
+stopped. The table, `src/featscope/probe/reference.json`, has what the probes found and the recipe of each
+network; weights are not shipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import time
+from pathlib import Path
+from typing import Any
+
+from featscope.core.files import read_json, write_json
+from featscope.core.store import Store
+from featscope.dynamics.image_training import AttackSpec, TrainingSpec
+from featscope.dynamics.schedules import Ramp, Schedule
+from featscope.experiments import runner
+from featscope.experiments.image_network import (
+    CIFAR_ADVERSARIAL,
+    CIFAR_NET,
+    CIFAR_STANDARD,
+    ImageNetwork,
+    Network,
+    request_of,
+)
+from featscope.experiments.image_training import images
+from featscope.nets.networks import NetworkSpec
+from featscope.papers.cgro.image_recipe import LENET
+from featscope.probe.diagnosis import ASKED, interval
+from featscope.probe.run import DOCUMENT, probe
+
+TABLE = Path(__file__).parents[1] / "src/featscope/probe/reference.json"
+SEED, EXAMPLES = 0, 10_000
+LENET_STANDARD = TrainingSpec(epochs=10, batch_size=64, schedule=Schedule(peak=0.02), held_out=0.05)
+LENET_ADVERSARIAL = LENET_STANDARD.replace(
+    method="adversarial",
+    epochs=20,
+    attack=AttackSpec(eps=0.3, steps=7, ramp=Ramp(epochs=6)),
+    select="robust",
+)
+
+
+def _spec(dataset: str, net: NetworkSpec, training: TrainingSpec, train: int) -> ImageNetwork:
+    return ImageNetwork(dataset=dataset, net=net, training=training, train=train, snapshots=training.epochs)
+
+
+#: name → the network's spec, and the radius at which it is probed
+RECIPES: dict[str, tuple[ImageNetwork, float]] = {
+    "LeNet, standard": (_spec("mnist", LENET, LENET_STANDARD, 10_000), 0.3),
+    "LeNet, adversarial": (_spec("mnist", LENET, LENET_ADVERSARIAL, 10_000), 0.3),
+    "ResNet of width 8, standard": (_spec("cifar10", CIFAR_NET, CIFAR_STANDARD, 10_000), 8 / 255),
+    "ResNet of width 8, adversarial": (
+        _spec("cifar10", CIFAR_NET, CIFAR_ADVERSARIAL, 5000),
+        8 / 255,
+    ),
+}
+
+
+def network(name: str, runs: Path) -> Network:
+    """The trained network of a recipe."""
+    spec = RECIPES[name][0]
+    done = runner.run(request_of(spec, SEED), Store(runs))
+    return Network(done, spec.replace(seeds=(SEED,)), SEED)
+
+
+def place(name: str, probes: Path) -> Path:
+    """The folder of a recipe's probe."""
+    return probes / "-".join(name.replace(",", "").lower().split())
+
+
+def make(name: str, runs: Path, probes: Path, budget: str) -> None:
+    """Train and probe one network, and say how long each took."""
+    spec, eps = RECIPES[name]
+    begin = time.perf_counter()
+    found = network(name, runs)
+    trained = time.perf_counter()
+    train, test = images(spec, "train", spec.train, SEED), images(spec, "test", EXAMPLES, 0)
+    folder = place(name, probes)
+    told = probe(
+        found.last, test.x, test.y, eps=eps, data_name=spec.dataset, train=(train.x, train.y), budget=budget,
+        out=folder,
+    )  # fmt: skip
+    print(told)
+    seconds = {"trained": trained - begin, "probed": time.perf_counter() - trained}
+    print(f"{name}: trained or found in {seconds['trained']:.0f} s, probed in {seconds['probed']:.0f} s")
+
+
+def row(name: str, document: dict[str, Any]) -> dict[str, Any]:
+    """A network's row: what it is, what its probe found, and how it was made."""
+    spec, _ = RECIPES[name]
+    subject, training = document["subject"], spec.training
+    numbers: dict[str, Any] = {}
+    for part, _, _, path in ASKED:
+        if "skipped" in document[part]:
+            numbers[part] = None
+            continue
+        value, low, high = interval(document[part], path)
+        answer = next(one["answer"] for one in document["diagnosis"]["mechanisms"] if one["part"] == part)
+        numbers[part] = {"value": value, "low": low, "high": high, "answer": answer}
+    return {
+        "name": name,
+        "data": spec.dataset,
+        "training": training.method,
+        "norm": subject["norm"],
+        "eps": subject["eps"],
+        "clean": document["preflight"]["clean"],
+        "robust": document["robustness"]["at_eps"]["attacked"],
+        "established": document["robustness"]["established"],
+        **numbers,
+        "made": {
+            "experiment": "image-network",
+            "seed": SEED,
+            "train": spec.train,
+            "net": spec.net.model_dump(mode="json"),
+            "training": training.model_dump(mode="json"),
+            "network_sha256": subject["network"],
+            "budget_seconds": subject["seconds"],
+            "featscope": document["featscope"],
+        },
+    }
+
+
+def table(probes: Path) -> list[dict[str, Any]]:
+    """Write the table of all recipes whose probes are finished."""
+    rows = []
+    for name in RECIPES:
+        document = place(name, probes) / DOCUMENT
+        if document.exists():
+            date = datetime.date.fromtimestamp(document.stat().st_mtime).isoformat()
+            rows.append({**row(name, read_json(document)), "date": date})
+    write_json(TABLE, {"schema": 1, "networks": rows})
+    return rows
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("verb", choices=("make", "table"))
+    parser.add_argument("names", nargs="*", default=[])
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--probes", type=Path, default=Path("probes"))
+    parser.add_argument("--budget", default="4m")
+    given = parser.parse_args()
+    if given.verb == "make":
+        for name in given.names or RECIPES:
+            make(name, given.runs, given.probes, given.budget)
+        return
+    for one in table(given.probes):
+        print(one["name"], one["clean"]["value"], {part: one[part] for part, *_ in ASKED})
+
+
+if __name__ == "__main__":
+    main()
