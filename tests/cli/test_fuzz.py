@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from featscope.cli import main as cli
 from featscope.cli.catalogue import catalogue
 from featscope.core.settings import kinds
+from featscope.experiments.keys import leaves
 from featscope.experiments.registry import experiments
-from featscope.experiments.spec import leaves
 
 TOTAL = int(os.environ.get("FEATSCOPE_FUZZ", "250"))
 PROCESSES = 50 if TOTAL >= 2000 else 0

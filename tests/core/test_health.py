@@ -22,6 +22,7 @@ from featscope.dynamics.image_training import Trainer, TrainingSpec
 from featscope.dynamics.schedules import Schedule
 from featscope.dynamics.trajectory import seed_labels, trajectory
 from featscope.experiments import spec as specs
+from featscope.experiments.keys import parse_assignments
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import find_runs
 from featscope.experiments.runner import run
@@ -158,7 +159,7 @@ def test_a_mean_over_seeds_leaves_out_the_diverged_and_lists_it(
     from featscope.papers.at import patch_fig3
 
     plan = experiment("patch-fig3")
-    changes = specs.parse_assignments(FAST) | {"seeds": [0, 1]}
+    changes = parse_assignments(FAST) | {"seeds": [0, 1]}
     alone = run(specs.request(plan, "quick", changes | {"seeds": [1]}), Store(tmp_path / "alone"))
     step_of = patch_fig3.training_epoch
 

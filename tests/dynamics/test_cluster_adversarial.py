@@ -110,3 +110,41 @@ def test_alignment_of_averages_and_of_single_features() -> None:
     third = 1 / math.sqrt(3)
     assert one.tolist() == pytest.approx([third, 1.0])
     assert together.tolist() == pytest.approx([1.0, third])
+
+
+def test_alignment_weighs_neurons_by_their_norms_in_each_run() -> None:
+    """Two runs, two neurons of class +1 and one of −1: cosines by hand."""
+    features = torch.eye(4, 6, dtype=F64)
+    signs = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=F64)
+    a = torch.tensor([1.0, 1.0, -1.0], dtype=F64)
+    w = torch.zeros(2, 3, 6, dtype=F64)
+    w[0, 0, 0], w[0, 1, :2], w[0, 2, 2] = 2.0, 3.0, 1.0
+    w[1, 0, 1], w[1, 1, 0], w[1, 2, 2:4] = 1.0, 4.0, -5.0
+    root = math.sqrt(2)
+    sizes = [[2.0, 3 * root, 1.0], [1.0, 4.0, 5 * root]]
+    single = [[1.0, 1 / root, 1.0], [1.0, 1.0, -1 / root]]
+    together = [[1 / root, 1.0, 1 / root], [1 / root, 1 / root, -1.0]]
+    found = alignment(w, a, features, signs)
+    for cosines, got in zip((single, together), found):
+        for run in range(2):
+            mean = sum(s * c for s, c in zip(sizes[run], cosines[run])) / sum(sizes[run])
+            assert float(got[run]) == pytest.approx(mean)
+
+
+def test_pgds_step_is_two_and_a_half_radii_over_the_number_of_steps() -> None:
+    """A linear network: from a start of length ε/2, one of ten steps moves by ε/4 along −y∇f."""
+    data, _ = task(2.0)
+    w = data.direction.expand(1, 6, -1) * 1e-3
+    net = TwoLayer(w, torch.full((1, 6), 100.0, dtype=F64), A.abs())  # every neuron is active everywhere
+    rng = stream(0, "attack")
+    noise = torch.nn.functional.normalize(torch.randn(data.x.shape, generator=rng, dtype=F64), dim=-1)
+    down = -data.y[..., None] * torch.nn.functional.normalize(data.direction, dim=-1)
+    wanted = noise.clone()  # ½ · 2
+    for _ in range(10):
+        wanted = wanted + 0.5 * down
+        size = torch.linalg.vector_norm(wanted, dim=-1, keepdim=True)
+        wanted = wanted * (2.0 / size).clamp(max=1.0)
+    found = perturbation(net, data, "pgd", 1.0, 10, stream(0, "attack"))
+    torch.testing.assert_close(found, wanted)
+    three = perturbation(net, data, "pgd", 1.0, 3, stream(0, "attack"))
+    assert float((three - found).abs().max()) > 1e-3

@@ -105,3 +105,15 @@ def test_bad_input_keeps_its_type_on_the_way_from_a_worker() -> None:
     for again in (copy.copy(error), pickle.loads(pickle.dumps(error))):
         assert type(again) is BadInput
         assert str(again) == str(error)
+
+
+def test_the_longest_run_is_begun_first(tmp_path: Path) -> None:
+    def named(name: str, takes: str) -> Request:
+        def note(spec, folder):
+            MADE.append(name)
+            return {}
+
+        return Request(Experiment(name, "at", "x", Spec, note, {"cpu": takes}), Spec())
+
+    run_all([named("short", "3 s"), named("long", "2 min"), named("middle", "20 s")], Store(tmp_path))
+    assert MADE == ["long", "middle", "short"]

@@ -11,17 +11,9 @@ from featscope.core.errors import BadInput
 from featscope.core.frozen import Value
 from featscope.core.settings import RadiusList, allowed, letter_of, setting
 from featscope.experiments import cost
+from featscope.experiments.keys import full_key, leaves, parse_assignments, parse_value
 from featscope.experiments.registry import experiment, experiments
-from featscope.experiments.spec import (
-    Experiment,
-    Spec,
-    full_key,
-    leaves,
-    parse_assignments,
-    parse_value,
-    request,
-    resolve,
-)
+from featscope.experiments.spec import Experiment, Spec, request, resolve
 from featscope.experiments.spec import cost as cost_of
 
 DOCS = Path(__file__).parents[2] / "docs"

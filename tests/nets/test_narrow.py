@@ -50,3 +50,24 @@ def test_no_network_beats_half_the_distance_of_two_centres() -> None:
         net = two_sided(law.features(), law.signs(), 2, 2, threshold)
         assert least(net, law) <= math.sqrt(0.5) * (1 + 1e-9)
     assert torch.equal(law.signs(), torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64))
+
+
+def test_no_groups_at_all_are_refused_and_one_group_holds_everybody() -> None:
+    assert even_groups([4, 5], 1) == [[4, 5]]
+    with pytest.raises(BadInput, match="0 groups of 2"):
+        even_groups([4, 5], 0)
+
+
+def test_a_one_sided_network_leaves_out_clusters_of_no_side_and_is_steep() -> None:
+    """A cluster with sign 0 belongs to neither side; the neurons weigh 10⁴ against the constant's 1."""
+    features = torch.eye(3, dtype=torch.float64)
+    net = one_sided(features, torch.tensor([1.0, 0.0, -1.0]), "plus", 1, 0.5)
+    torch.testing.assert_close(net.w, torch.tensor([[1.0, 0, 0], [0, 0, 0]], dtype=torch.float64))
+    torch.testing.assert_close(net.a, torch.tensor([1e4, -1.0], dtype=torch.float64))
+    torch.testing.assert_close(net.b, torch.tensor([-0.5, 1.0], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("count", [0, -1, 4])
+def test_no_groups_and_more_groups_than_members_are_refused(count: int) -> None:
+    with pytest.raises(BadInput):
+        even_groups([0, 1, 2], count)

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from test_lab_twins import drawn
 
+from featscope.experiments.keys import parse_assignments
 from featscope.experiments.registry import experiment
-from featscope.experiments.spec import parse_assignments, request
+from featscope.experiments.spec import request
 from featscope.lab import server
 from featscope.lab.controls import CONTROLS
 from featscope.lab.page import write_lab

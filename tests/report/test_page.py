@@ -15,9 +15,10 @@ import pytest
 
 from featscope.cli.main import invoke
 from featscope.core.errors import BadInput
+from featscope.experiments.keys import parse_assignments
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run, find_runs
-from featscope.experiments.spec import identity, parse_assignments, resolve
+from featscope.experiments.spec import identity, resolve
 from featscope.report import collect as collecting
 from featscope.report import drawing, page
 from featscope.report.collect import collect, require_page

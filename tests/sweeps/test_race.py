@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from featscope.dynamics import patch_recursion as co
-from featscope.dynamics.patch_race import RaceEvent
+from featscope.dynamics.patch_race import RaceEvent, all_decided
 from featscope.laws.patches import PatchLaw
 from featscope.papers.at.patch_race import PatchRace, RaceRows, order_of, raced, races
 
@@ -119,6 +119,6 @@ def test_a_decided_run_stands_still() -> None:
     made, start, _ = races([one])
     end = made.run(start, 0.1, 400)
     again = made.step(0.1)(end, 3)
-    assert bool(end.decided.all())
+    assert bool(all_decided(end).all())
     assert torch.equal(end.u, again.u)
     assert torch.equal(end.events[:, RaceEvent.DECIDED], again.events[:, RaceEvent.DECIDED])
