@@ -200,14 +200,26 @@ def settle(
     batch: int = 250,
 ) -> tuple[Fallen, list[str]]:
     """All attacks at all radii, searched on a copy and settled on the network, and what speaks against it."""
-    return search(
-        model,
-        copy,
-        x,
-        y,
-        _look(x, y, threat, radii, attacks, seed, batch),
-        _look(x, y, threat, radii, _quick(attacks), seed, batch),
-    )
+
+    def with_attacks(used: Sequence[Attack]) -> Search:
+        """The search of chosen examples, batch by batch, each with a random stream of its own."""
+
+        def look(model: Model, chosen: Tensor, name: str) -> Fallen:
+            tags = ("assess",) if name == "first" else ("assess", name)
+            parts = [
+                fall(model, x[part], y[part], threat, radii, used, stream(seed, *tags, number))
+                for number, part in enumerate(torch.split(chosen, batch))
+            ]
+            after = {attack.name: torch.cat([part.after[attack.name] for part in parts]) for attack in used}
+            return Fallen(
+                torch.cat([part.fooled_at for part in parts]),
+                torch.cat([part.delta for part in parts]),
+                after,
+            )
+
+        return look
+
+    return search(model, copy, x, y, with_attacks(attacks), with_attacks(_quick(attacks)))
 
 
 def usual_attacks(x: Tensor, steps: int = 50) -> tuple[list[Attack], list[str]]:
@@ -221,31 +233,6 @@ def usual_attacks(x: Tensor, steps: int = 50) -> tuple[list[Attack], list[str]]:
 def _quick(attacks: Sequence[Attack]) -> list[Attack]:
     """What the sample is searched with: gradients are what a copy can lose."""
     return [attack for attack in attacks if not isinstance(attack, Square)]
-
-
-def _look(
-    x: Tensor,
-    y: Tensor,
-    threat: Threat,
-    radii: Sequence[float],
-    attacks: Sequence[Attack],
-    seed: int,
-    batch: int,
-) -> Search:
-    """The search of chosen examples, batch by batch, each with a random stream of its own."""
-
-    def look(model: Model, chosen: Tensor, name: str) -> Fallen:
-        tags = ("assess",) if name == "first" else ("assess", name)
-        parts = [
-            fall(model, x[part], y[part], threat, radii, attacks, stream(seed, *tags, number))
-            for number, part in enumerate(torch.split(chosen, batch))
-        ]
-        after = {attack.name: torch.cat([part.after[attack.name] for part in parts]) for attack in attacks}
-        return Fallen(
-            torch.cat([part.fooled_at for part in parts]), torch.cat([part.delta for part in parts]), after
-        )
-
-    return look
 
 
 def _afterwards(

@@ -29,8 +29,9 @@ Json = dict[str, Any]
 def made() -> Json:
     """The catalogue as the registries give it."""
     from featscope.claims.registry import claims
+    from featscope.experiments.keys import leaves
     from featscope.experiments.registry import experiments
-    from featscope.experiments.spec import PROFILES, leaves
+    from featscope.experiments.spec import PROFILES
 
     return {
         "experiments": [

@@ -36,7 +36,7 @@ MOST_SEEDS = 10_000
 
 def overrides(assignments: Sequence[str], seeds: int | None) -> dict[str, Any]:
     """What `--set` and `--seeds` change."""
-    from featscope.experiments.spec import parse_assignments
+    from featscope.experiments.keys import parse_assignments
 
     changes = parse_assignments(list(assignments))
     if seeds is not None:

@@ -90,7 +90,8 @@ def described(plan: Experiment[Any]) -> list[dict[str, str]]:
     """Every setting: key, letter, meaning, its value in each profile, and its range. Settings that only hold
     others are left out."""
     from featscope.core.settings import allowed, holds_others, letter_of
-    from featscope.experiments.spec import PROFILES, leaves, resolve, value_at
+    from featscope.experiments.keys import leaves, value_at
+    from featscope.experiments.spec import PROFILES, resolve
 
     specs = {profile: resolve(plan, profile) for profile in PROFILES}
     return [

@@ -69,8 +69,8 @@ def sweep(
     from_file = name.endswith(".toml")
     if not from_file:
         announce(f"{known_line(name)['name']}: starting")
+    from featscope.experiments.keys import parse_assignments
     from featscope.experiments.registry import experiment
-    from featscope.experiments.spec import parse_assignments
     from featscope.sweeps.asked import from_file as read
     from featscope.sweeps.axes import parse_axis
     from featscope.sweeps.engines import engine as engine_of
@@ -88,12 +88,12 @@ def sweep(
             profile,
             parse_assignments(assignments or []),
             seeds,
-            design,
-            points,
-            design_seed,
-            refine,
-            width,
-            level,
+            refined=refine,
+            width=width,
+            level=level,
+            design=design,
+            points=points,
+            design_seed=design_seed,
         )
     options = parse_assignments(engine_set or [])
     chosen = engine_of(engine, asked.place(folder), workers, address, options)

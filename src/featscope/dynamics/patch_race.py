@@ -14,20 +14,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from featscope.core.rules import CONSTANT
 from featscope.dynamics import patch_recursion as co
+from featscope.dynamics.patch_events import LOOK, NOT_YET, EventRun, noted, waiting
 from featscope.dynamics.patch_observables import own_correlations
 from featscope.dynamics.trajectory import Step, trajectory
 from featscope.nets.patch_cnn import PatchNetSpec
 
-UNDECIDED = -1.0
-#: steps between two looks at the events: each moves a coefficient by a small share only
-LOOK = 4
 #: steps between two looks at whether every run is decided
 REST = 100
 
@@ -41,25 +38,9 @@ class RaceEvent(IntEnum):
     CANCELLED = 1
 
 
-class Racing(NamedTuple):
-    """Coefficients, and for each event and class when it came and A and B then (runs, events, k, 3); −1
-    before."""
-
-    u: Tensor
-    v: Tensor
-    e: Tensor
-    gram: Tensor
-    time: Tensor
-    events: Tensor
-
-    def coefficients(self) -> co.Coefficients:
-        """The coefficients alone."""
-        return co.Coefficients(self.u, self.v, self.e, self.gram, self.time)
-
-    @property
-    def decided(self) -> Tensor:
-        """Which runs have decided every class."""
-        return (self.events[:, RaceEvent.DECIDED, :, 0] != UNDECIDED).all(-1)
+def all_decided(state: EventRun) -> Tensor:
+    """Which runs have decided every class."""
+    return (state.events[:, RaceEvent.DECIDED, :, 0] != NOT_YET).all(-1)
 
 
 @dataclass(frozen=True)
@@ -100,32 +81,29 @@ class Races:
         cancels = rho ** (q - 1) / (size[:, None] * beta ** (q - 2))
         return torch.stack([decided, b.clamp(min=0).pow(q).sum(-1) >= cancels / CONSTANT], 1)
 
-    def step(self, relative: float) -> Step[Racing]:
+    def step(self, relative: float) -> Step[EventRun]:
         """One small step of every run that is not decided; events are looked for every ``LOOK`` steps."""
         velocity = self.velocity()
 
-        def step(state: Racing, t: int) -> Racing:
-            horizon = torch.where(state.decided, state.time, torch.inf)
+        def step(state: EventRun, t: int) -> EventRun:
+            horizon = torch.where(all_decided(state), state.time, torch.inf)
             c = co.small_steps(velocity, relative, horizon)(state.coefficients(), t)
             if (t + 1) % LOOK:
-                return Racing(*c, state.events)
-            when = c.time[:, None].expand(-1, self.data.classes)
-            now = torch.stack([when, own_correlations(c.u).amax(-1), own_correlations(c.v).amax(-1)], -1)
-            new = self.reached(c) & (state.events[..., 0] == UNDECIDED)
-            return Racing(*c, torch.where(new[..., None], now[:, None], state.events))
+                return EventRun(*c, state.events)
+            a, b = own_correlations(c.u).amax(-1), own_correlations(c.v).amax(-1)
+            return noted(state, c, self.reached(c), a, b)
 
         return step
 
-    def run(self, start: co.Coefficients, relative: float, steps: int) -> Racing:
+    def run(self, start: co.Coefficients, relative: float, steps: int) -> EventRun:
         """Run every race from ``start`` until it is decided, for at most ``steps`` steps."""
-        shape = (len(self.dims), len(RaceEvent), self.data.classes, 3)
-        state = Racing(*start, torch.full(shape, UNDECIDED, dtype=torch.float64))
+        state = waiting(start, len(RaceEvent), self.data.classes)
 
-        def nothing(state: Racing, t: int) -> Mapping[str, Tensor | float]:
+        def nothing(state: EventRun, t: int) -> Mapping[str, Tensor | float]:
             return {}
 
-        def over(state: Racing, t: int) -> bool:
-            return bool(state.decided.all())
+        def over(state: EventRun, t: int) -> bool:
+            return bool(all_decided(state).all())
 
         runs = [{"run": number} for number in range(len(self.dims))]
         return trajectory(

@@ -29,7 +29,7 @@ from featscope.core.progress import Progress, Silent
 from featscope.core.store import Folder, Store
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run
-from featscope.experiments.spec import Request, written_radii
+from featscope.experiments.spec import Request, cost, written_radii
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,12 @@ WHOLE = "runs"
 PATIENCE = 1.0
 
 
+def _seconds(request: Request) -> float:
+    """What a run is expected to take: the time of the `cpu` profile, scaled by the size of its settings."""
+    plan = request.experiment
+    return cost(plan, "cpu", request.spec).seconds or plan.measured("cpu") or 60.0
+
+
 @dataclass
 class _Work:
     """What is to be done: the runs that wait, those that another process is at, and those that are done."""
@@ -149,7 +155,9 @@ class _Work:
     def __post_init__(self) -> None:
         there = {key for key, node in self.nodes.items() if self.store.find(node.request.identity)}
         self.done = there
-        self.waiting = {key: node for key, node in self.nodes.items() if key not in there}
+        # Longest first: what is begun last must not keep one worker while the others are idle.
+        left = [item for item in self.nodes.items() if item[0] not in there]
+        self.waiting = dict(sorted(left, key=lambda item: -_seconds(item[1].request)))
         self._report()
 
     @property

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment
 
 from featscope import __version__
 from featscope.core.files import write_bytes
@@ -15,6 +15,7 @@ from featscope.lab import controls, stories
 from featscope.plots import palette
 from featscope.report.collect import require_page
 from featscope.report.page import in_script
+from featscope.report.templating import page_templates
 
 PAPERS = {
     "at": {
@@ -41,13 +42,7 @@ PAPERS = {
 
 
 def _environment() -> Environment:
-    made = Environment(
-        loader=ChoiceLoader([PackageLoader("featscope.lab"), PackageLoader("featscope.report")]),
-        autoescape=select_autoescape(["j2"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = page_templates("featscope.lab")
     made.filters |= {"in_script": in_script}
     return made
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment
 from markupsafe import Markup
 
 from featscope import __version__
@@ -23,6 +23,7 @@ from featscope.report.bundle import bundle
 from featscope.report.drawing import draw_figures, figures_mark, has_figures, page_mark
 from featscope.report.entries import Ledger
 from featscope.report.sections import Links, Section, Trouble, machines, papers, section
+from featscope.report.templating import page_templates
 
 #: runs that the list of runs has room for
 MOST_LISTED = 400
@@ -52,13 +53,7 @@ def _date(seconds: float | None) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("featscope.report"),
-        autoescape=select_autoescape(["j2"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = page_templates()
     made.filters |= {
         "number": values.printed_number,
         "cell": values.cell,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from featscope.core.errors import BadInput, require, unknown
 from featscope.experiments.registry import experiment
@@ -43,6 +43,11 @@ def from_file(path: Path) -> Sweep:
     require(
         "experiment" in body, "a sweep names its experiment", str(path), 'write experiment = "patch-race"'
     )
+    for key in ("vary", "set"):
+        table = isinstance(body.get(key, {}), Mapping)
+        require(
+            table, f"{key} of a sweep is a table", str(path), f"write [{key}] and a line for each setting"
+        )
     vary, settings = _flat(body.pop("vary", {})), _flat(body.pop("set", {}), whole=True)
     refined = body.pop("refine", None)
     return of(body.pop("experiment"), vary, settings=settings, refine=refined, **body)
@@ -59,36 +64,30 @@ def _flat(tree: Mapping[str, Any], whole: bool = False, prefix: str = "") -> dic
     return found
 
 
+class Design(TypedDict, total=False):
+    """How a sweep is laid out, by the names of `Sweep`."""
+
+    profile: str
+    seeds: int | None
+    design: str
+    points: int
+    design_seed: int
+    width: float
+    level: float | None
+
+
 def of(
     name: str,
     vary: Mapping[str, Any],
     *,
-    profile: str = "cpu",
-    seeds: int | None = None,
     settings: Mapping[str, Any] | None = None,
-    design: str = "grid",
-    points: int = 0,
-    design_seed: int = 0,
     refine: str | None = None,
-    width: float = EDGE_WIDTH,
-    level: float | None = None,
+    **how: Unpack[Design],
 ) -> Sweep:
     """The sweep of an experiment over axes: key → "1:4:7", a list of values, or low, high, count and log."""
     plan = experiment(name)
     axes = tuple(axis_of(plan, key, given) for key, given in vary.items())
-    return Sweep(
-        plan.name,
-        axes,
-        profile,
-        dict(settings or {}),
-        seeds,
-        design,
-        points,
-        design_seed,
-        refine,
-        width,
-        level,
-    )
+    return Sweep(plan.name, axes, settings=dict(settings or {}), refined=refine, **how)
 
 
 def sweep(

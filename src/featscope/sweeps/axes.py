@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from featscope.core.errors import require, require_number
+from featscope.core.errors import require, require_number, require_whole
 from featscope.core.settings import kinds
-from featscope.experiments.spec import Experiment, full_key, leaves, parse_value
+from featscope.experiments.keys import full_key, leaves, parse_value
+from featscope.experiments.spec import Experiment
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class SweepAxis:
         return {"key": self.key, "low": self.low, "high": self.high, "count": self.count, "log": self.log}
 
 
+#: values of an axis: a sweep of more is not a picture any more
+MOST = 100_000
 REMEDY = "write key=low:high:number, key=low:high:number:log or key=a,b,c"
 
 
@@ -96,8 +99,10 @@ def axis_of(
         fits = not extra and {"low", "high"} <= set(given)
         require(fits, "an axis has low, high, count and log", f"{key}: {sorted(given)}", REMEDY)
         return _range(
-            place, given["low"], given["high"], int(given.get("count", 0)), bool(given.get("log")), whole
+            place, given["low"], given["high"], given.get("count", 0), bool(given.get("log")), whole
         )
+    listed = isinstance(given, Sequence)
+    require(listed, "an axis is a text, a list or a table", f"{key}: {type(given).__name__}", REMEDY)
     return _listed(place, list(given))
 
 
@@ -132,16 +137,22 @@ def _split(body: str) -> list[Any]:
 
 
 def _range(key: str, low: float, high: float, count: int, log: bool, whole: bool) -> SweepAxis:
+    for end in (low, high):
+        small = not isinstance(end, int) or abs(end) < 10**300
+        require(small, "an end of a range is a number", f"{key}={end}"[:60], "lower it")
     low, high = float(require_number(key, low)), float(require_number(key, high))
     require(low < high, "a range goes upwards", f"{key}={low:g}:{high:g}", "name the smaller end first")
     require(not log or low > 0, "a range in equal ratios starts above 0", f"{key}={low:g}", "raise it")
-    require(count >= 0, "a range has a whole number of values", f"{key}: {count}", REMEDY)
+    require_whole(f"number of values of {key}", count, 0)
+    require(count <= MOST, f"an axis has at most {MOST} values", f"{key}: {count}", "take fewer")
     return SweepAxis(key, low, high, count, log, whole)
 
 
 def _listed(key: str, values: list[Any]) -> SweepAxis:
     require(len(values) > 0, "an axis needs at least one value", key, REMEDY)
     for value in values:
+        plain = isinstance(value, str | int | float | list | tuple | dict | None)
+        require(plain, "a value of an axis is of no kind that a setting has", f"{key}: {value}"[:60], REMEDY)
         require(value != "", "a value of an axis is empty", key, REMEDY)
     once = list({repr(value): value for value in values}.values())
     return SweepAxis(key, values=tuple(once))

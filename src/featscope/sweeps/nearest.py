@@ -17,9 +17,10 @@ from typing import Any
 import polars as pl
 
 from featscope.core.files import read_json, write_json
+from featscope.experiments.keys import value_at
 from featscope.experiments.registry import rooms
 from featscope.experiments.shipped import HOME
-from featscope.experiments.spec import resolve, value_at
+from featscope.experiments.spec import resolve
 from featscope.sweeps.asked import of
 from featscope.sweeps.engines import Local
 from featscope.sweeps.points import WOULD_BE

@@ -12,12 +12,13 @@ from typing import Any
 
 import polars as pl
 
-from featscope.core.errors import BadInput, FeatscopeError, known_as, require, require_whole
+from featscope.core.errors import BadInput, FeatscopeError, known_as, require, require_number, require_whole
 from featscope.core.files import digest, write_json
 from featscope.core.progress import Progress, Silent
 from featscope.core.store import Rows
+from featscope.experiments.keys import full_key
 from featscope.experiments.registry import experiment
-from featscope.experiments.spec import Experiment, full_key, request, resolve
+from featscope.experiments.spec import Experiment, request, resolve
 from featscope.sweeps.axes import SweepAxis
 from featscope.sweeps.dataset import DataSet, write_table
 from featscope.sweeps.designs import SweepPoint, design
@@ -56,6 +57,11 @@ class Sweep:
         keys = {full_key(self.plan.spec, key) for key in self.settings}
         clash = sorted(keys & {axis.key for axis in self.axes})
         require(not clash, "a setting is varied and fixed", ", ".join(clash), "give it once")
+        require_whole("points", self.points, 0)
+        require_whole("design_seed", self.design_seed, 0)
+        require_number("width", self.width)
+        if self.level is not None:
+            require_number("level", self.level)
         if self.refined is not None:
             grid = self.design == "grid" and any(axis.is_range for axis in self.axes)
             require(grid, "--refine cuts the cells of a grid over ranges", self.design, "use --design grid")
@@ -290,6 +296,7 @@ class _Refinement:
 def share_of(text: str) -> tuple[int, int]:
     """A shard as it is typed, 1/4 … 4/4, as number from 0 and count."""
     number, sep, of = text.partition("/")
-    if not (sep and number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+    digits = (number + of).isascii() and number.isdigit() and of.isdigit() and len(text) < 40
+    if not (sep and digits and 1 <= int(number) <= int(of)):
         raise BadInput("a shard is i/n with 1 ≤ i ≤ n", text, "write --shard 1/4")
     return int(number) - 1, int(of)

@@ -6,19 +6,8 @@ import math
 
 import polars as pl
 
+from featscope.claims import judging
 from featscope.claims.claim import Finding, Judge, Need, Reading, Runs
-from featscope.claims.judging import (
-    at_least,
-    at_most,
-    every,
-    exactly,
-    fitted,
-    largest,
-    number,
-    over_seeds,
-    reaches,
-    smallest,
-)
 from featscope.core.rules import BEND, CONSTANT
 from featscope.core.stats import Interval
 from featscope.papers.cgro.known_density import Gap, KnownDensity, LowerConstant, MemoryGap, ProofTerm
@@ -29,7 +18,7 @@ DENSITY = {"run": Need("known-density")}
 
 def _over(value: float | None, size: float) -> float:
     """value ÷ size; beyond every bound where a positive value meets a size of 0."""
-    found = number(value)
+    found = judging.number(value)
     if math.isnan(found) or math.isnan(size):
         return math.nan
     return math.inf if size <= 0 < found else 0.0 if size <= 0 else found / size
@@ -37,7 +26,9 @@ def _over(value: float | None, size: float) -> float:
 
 def _worst_of_each_seed(rows: pl.DataFrame, seeds: tuple[int, ...], share: pl.Expr) -> list[float]:
     """The largest share of each seed; NaN for a seed without rows."""
-    return [largest(rows.filter(pl.col(Gap.seed) == seed).select(share).to_series()) for seed in seeds]
+    return [
+        judging.largest(rows.filter(pl.col(Gap.seed) == seed).select(share).to_series()) for seed in seeds
+    ]
 
 
 def fixed_network(runs: Runs) -> Finding:
@@ -45,18 +36,20 @@ def fixed_network(runs: Runs) -> Finding:
     run, c = runs["run"], Gap
     rows = run.part("gaps").filter(pl.col(c.network) == "linear")
     share = pl.col(c.gap) / (pl.col(c.rate) * pl.col(c.flatness))
-    return at_most(over_seeds(_worst_of_each_seed(rows, KnownDensity.of(run).seeds, share)), CONSTANT)
+    return judging.at_most(
+        judging.over_seeds(_worst_of_each_seed(rows, KnownDensity.of(run).seeds, share)), CONSTANT
+    )
 
 
 def constant_network(runs: Runs) -> Finding:
     """The constant network: its flatness is 0, so the gap's quantile may not be above 0."""
     run, c = runs["run"], Gap
     rows = run.part("gaps").filter(pl.col(c.network) == "constant")
-    bound = CONSTANT * largest(rows[c.rate] * rows[c.flatness])
-    return at_most(
-        over_seeds(_worst_of_each_seed(rows, KnownDensity.of(run).seeds, pl.col(c.gap))),
+    bound = CONSTANT * judging.largest(rows[c.rate] * rows[c.flatness])
+    return judging.at_most(
+        judging.over_seeds(_worst_of_each_seed(rows, KnownDensity.of(run).seeds, pl.col(c.gap))),
         bound,
-        flatness=largest(rows[c.flatness]),
+        flatness=judging.largest(rows[c.flatness]),
     )
 
 
@@ -64,8 +57,8 @@ def as_proven(runs: Runs) -> Finding:
     """What the proof gives: the terms (I) and (II) carry no flatness, so 1 + flatness stands for it."""
     run, c = runs["run"], Gap
     share = pl.col(c.gap) / (pl.col(c.rate) * (1 + pl.col(c.flatness)))
-    return at_most(
-        over_seeds(_worst_of_each_seed(run.part("gaps"), KnownDensity.of(run).seeds, share)), CONSTANT
+    return judging.at_most(
+        judging.over_seeds(_worst_of_each_seed(run.part("gaps"), KnownDensity.of(run).seeds, share)), CONSTANT
     )
 
 
@@ -76,10 +69,10 @@ def rate_in_samples(runs: Runs) -> Finding:
     parts = {}
     for name in ("linear", "constant"):
         one = rows.filter((pl.col(c.network) == name) & (pl.col(c.D) == min(spec.dimensions)))
-        fit = fitted(one[c.n].to_list(), one[c.gap].to_list())
+        fit = judging.fitted(one[c.n].to_list(), one[c.gap].to_list())
         # The gap does not know D; the largest D promises least, so the smallest decides.
-        parts[name] = at_most(fit, -1 / (min(spec.dimensions) + 2) + BEND, exponent=fit.value)
-    return every(parts)
+        parts[name] = judging.at_most(fit, -1 / (min(spec.dimensions) + 2) + BEND, exponent=fit.value)
+    return judging.every(parts)
 
 
 def remembered(rule: str) -> Judge:
@@ -96,18 +89,23 @@ def remembered(rule: str) -> Judge:
         low, high = [], []
         for seed in KnownDensity.of(run).seeds:
             mine = rows.filter(pl.col(c.seed) == seed).to_dicts()
-            low.append(largest([_over(r[c.clean], r[c.rate] * number(r[c.flatness_high])) for r in mine]))
+            low.append(
+                judging.largest(
+                    [_over(r[c.clean], r[c.rate] * judging.number(r[c.flatness_high])) for r in mine]
+                )
+            )
             high.append(
-                largest(
+                judging.largest(
                     [
-                        r[c.radius] / r[c.rate] + _over(r[c.clean], r[c.rate] * number(r[c.flatness_low]))
+                        r[c.radius] / r[c.rate]
+                        + _over(r[c.clean], r[c.rate] * judging.number(r[c.flatness_low]))
                         for r in mine
                     ]
                 )
             )
-        least, most = over_seeds(low), over_seeds(high)
+        least, most = judging.over_seeds(low), judging.over_seeds(high)
         shown = most if most.high <= CONSTANT else least
-        return at_most(Interval(shown.value, least.low, most.high), CONSTANT, at_least=least.value)
+        return judging.at_most(Interval(shown.value, least.low, most.high), CONSTANT, at_least=least.value)
 
     return judge
 
@@ -118,11 +116,11 @@ def proof_terms(runs: Runs) -> Finding:
     rows, parts = run.part("terms"), {}
     for dim in KnownDensity.of(run).dimensions:
         one = rows.filter((pl.col(c.term) == "I") & (pl.col(c.D) == dim))
-        fit = fitted(one[c.bandwidth].to_list(), one[c.value].to_list())
-        parts[f"I, D={dim}"] = at_least(fit, 2 - BEND)
+        fit = judging.fitted(one[c.bandwidth].to_list(), one[c.value].to_list())
+        parts[f"I, D={dim}"] = judging.at_least(fit, 2 - BEND)
     second = rows.filter(pl.col(c.term) == "II")
-    parts["II"] = exactly(largest(second[c.value] / second[c.order]), CONSTANT)
-    return every(parts)
+    parts["II"] = judging.exactly(judging.largest(second[c.value] / second[c.order]), CONSTANT)
+    return judging.every(parts)
 
 
 def lower(network: str, most: float = math.inf) -> Judge:
@@ -133,7 +131,7 @@ def lower(network: str, most: float = math.inf) -> Judge:
         rows = runs["run"].part("constants")
         chosen = rows.filter((pl.col(c.network) == network) & (pl.col(c.phase) <= most))
         over = {f"{phase:g}": value for phase, value in zip(chosen[c.phase], chosen[c.constant], strict=True)}
-        return reaches(smallest(chosen[c.constant]), 1 / CONSTANT, constant_over_phases=over)
+        return judging.reaches(judging.smallest(chosen[c.constant]), 1 / CONSTANT, constant_over_phases=over)
 
     return judge
 

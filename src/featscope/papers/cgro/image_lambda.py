@@ -19,24 +19,14 @@ from featscope.core.errors import require
 from featscope.core.settings import Shares, setting
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
-from featscope.core.streams import stream
-from featscope.dynamics.image_training import (
-    AttackSpec,
-    Trained,
-    Trainer,
-    TrainingSpec,
-    accuracy,
-    robust_accuracy,
-)
+from featscope.dynamics.image_training import AttackSpec, Trained, Trainer, TrainingSpec
 from featscope.dynamics.schedules import Ramp
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_training import Epochs, ImageTraining, data_hashes, trainer_of, training_size
 from featscope.experiments.spec import Experiment
 from featscope.nets.networks import NetworkSpec
-from featscope.papers.cgro.image_recipe import LENET, TRAINING
-
-SETS = ("train", "test")
+from featscope.papers.cgro.image_recipe import FEW_IMAGES, LENET, TRAINING, accuracies
 
 
 class ImageLambda(ImageTraining):
@@ -44,12 +34,9 @@ class ImageLambda(ImageTraining):
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
-            "seeds": [0, 1],
-            "train": 300,
-            "test": 200,
+            **FEW_IMAGES,
             "attacked": 60,
             "training.epochs": 4,
-            "training.batch_size": 32,
             "training.attack.steps": 2,
             "training.select_steps": 5,
         },
@@ -113,14 +100,7 @@ class LambdaEnd(Columns):
 
 
 def _ended(spec: ImageLambda, trainer: Trainer, state: Trained) -> tuple[Rows, dict[str, Tensor]]:
-    assert trainer.test is not None
-    net, threat, row = trainer.last(state), spec.training.attack.threat(), {}
-    for name, images in zip(SETS, (trainer.train, trainer.test), strict=True):
-        part = Trainer.some(images, spec.attacked)
-        row[f"clean_{name}"] = accuracy(net, part)
-        rng = stream(trainer.seed, "final", name)
-        row[f"robust_{name}"] = robust_accuracy(net, part, threat, spec.training.select_steps, rng)
-    return [row], {}
+    return [accuracies(spec, trainer, trainer.last(state))], {}
 
 
 def run(spec: ImageLambda, folder: Folder) -> Json:

@@ -11,22 +11,14 @@ from featscope.core.columns import Columns, column
 from featscope.core.settings import setting
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
-from featscope.core.streams import stream
-from featscope.dynamics.image_training import (
-    AttackSpec,
-    Trained,
-    Trainer,
-    TrainingSpec,
-    accuracy,
-    robust_accuracy,
-)
+from featscope.dynamics.image_training import AttackSpec, Trained, Trainer, TrainingSpec
 from featscope.dynamics.schedules import Ramp, Schedule
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_training import Epochs, ImageTraining, data_hashes, trainer_of, training_size
 from featscope.experiments.spec import Experiment
 from featscope.nets.networks import NetworkSpec
-from featscope.papers.cgro.image_recipe import LENET, TRAINING
+from featscope.papers.cgro.image_recipe import FEW_IMAGES, LENET, TRAINING, accuracies
 
 
 class ImageOverfitting(ImageTraining):
@@ -34,11 +26,8 @@ class ImageOverfitting(ImageTraining):
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
-            "seeds": [0, 1],
-            "train": 300,
-            "test": 200,
+            **FEW_IMAGES,
             "training.epochs": 8,
-            "training.batch_size": 32,
             "every": 2,
             "training.attack.steps": 3,
             "attacked": 100,
@@ -104,18 +93,10 @@ def run(spec: ImageOverfitting, folder: Folder) -> Json:
 
 
 def _best_and_last(trainer: Trainer, state: Trained, spec: ImageOverfitting) -> dict[str, float]:
-    assert trainer.test is not None
-    threat = spec.training.attack.threat()
     found: dict[str, float] = {}
     for which in ("best", "last"):
         net = trainer.best(state) if which == "best" else trainer.last(state)
-        for name, images in (("train", trainer.train), ("test", trainer.test)):
-            part = Trainer.some(images, spec.attacked)
-            rng = stream(trainer.seed, "final", name)
-            found[f"clean_{name}_{which}"] = accuracy(net, part)
-            found[f"robust_{name}_{which}"] = robust_accuracy(
-                net, part, threat, spec.training.select_steps, rng
-            )
+        found |= {f"{key}_{which}": value for key, value in accuracies(spec, trainer, net).items()}
         found[f"gap_{which}"] = found[f"robust_train_{which}"] - found[f"robust_test_{which}"]
         found[f"clean_gap_{which}"] = found[f"clean_train_{which}"] - found[f"clean_test_{which}"]
     found["lost_by_training_on"] = found["robust_test_best"] - found["robust_test_last"]

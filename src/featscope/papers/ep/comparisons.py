@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from featscope.claims.comparison import Comparison
+from featscope.experiments.keys import value_at
 from featscope.experiments.run import Run
-from featscope.experiments.spec import value_at
 from featscope.papers.ep.printed import RAGHUNATHAN, SEPARATIONS
 
 

@@ -14,19 +14,10 @@ from featscope.experiments.run import Run
 from featscope.papers.ep.bounds import CountGrowth, RobustSizes, TableLine
 from featscope.papers.ep.built import MEMORISING_KINDS, Memorising, RobustClassifier
 from featscope.papers.ep.manifold import BehindChart
+from featscope.plots import palette
 from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.built import INDICATORS
 from featscope.plots.grids import TextTable
-from featscope.plots.palette import (
-    ATTACKED,
-    CATEGORIES,
-    CERTIFIED,
-    CLEAN,
-    NON_ROBUST,
-    REFERENCE,
-    ROBUST,
-    THEORY,
-)
 from featscope.plots.panels import Panel, Series
 from featscope.plots.picture import Picture
 from featscope.plots.series import Curve, OverSeeds, Rule, by_seed, points
@@ -46,8 +37,8 @@ def memorise(run: Run) -> Picture:
         count = (chosen[c.n] * chosen[c.D]).to_numpy()
         drawn.append(points(name, look, count, chosen[c.parameters].to_numpy()))
     ends = np.array([sizes.min(), sizes.max()], dtype=float)
-    drawn.append(Curve("6·N·d", REFERENCE, ends, 6 * ends, points=False))
-    drawn.append(Curve("√(N·d), lower order", THEORY, ends, np.sqrt(ends), points=False))
+    drawn.append(Curve("6·N·d", palette.REFERENCE, ends, 6 * ends, points=False))
+    drawn.append(Curve("√(N·d), lower order", palette.THEORY, ends, np.sqrt(ends), points=False))
     panel = Panel("memorising networks", Axis("N·d", "log"), PARAMETERS, drawn, width=380, height=260)
     return Picture(
         title="The size of networks that memorise every training ball",
@@ -69,14 +60,14 @@ def fstar(run: Run) -> Picture:
     c, rows = RobustClassifier, run.part("fstar")
     dimension = Axis("dimension d", ticks=rows[c.d].unique().sort().to_list())
     counts = [
-        OverSeeds("grid network", NON_ROBUST, *by_seed(rows, c.parameters, c.d)),
-        OverSeeds("(K+1)^d hats", REFERENCE, *by_seed(rows, c.hats, c.d)),
+        OverSeeds("grid network", palette.NON_ROBUST, *by_seed(rows, c.parameters, c.d)),
+        OverSeeds("(K+1)^d hats", palette.REFERENCE, *by_seed(rows, c.hats, c.d)),
     ]
     shares = (
-        (rows[c.slope] / rows[c.slope_bound], ROBUST, "largest slope ÷ ε⁻¹"),
-        (rows[c.error] / rows[c.error_bound], ATTACKED, "largest error ÷ bound"),
-        (rows[c.slack], CERTIFIED, "certified margin of the network"),
-        (rows[c.f_star_on_balls], CLEAN, "least y·f* on the balls"),
+        (rows[c.slope] / rows[c.slope_bound], palette.ROBUST, "largest slope ÷ ε⁻¹"),
+        (rows[c.error] / rows[c.error_bound], palette.ATTACKED, "largest error ÷ bound"),
+        (rows[c.slack], palette.CERTIFIED, "certified margin of the network"),
+        (rows[c.f_star_on_balls], palette.CLEAN, "least y·f* on the balls"),
     )
     drawn = [points(name, look, rows[c.d].to_numpy(), values.to_numpy()) for values, look, name in shares]
     limit = Rule(1, "bounds", "y")
@@ -133,15 +124,15 @@ def _counts(run: Run) -> Panel:
     c, spec = PackingCount, Packing.of(run)
     rows = run.part("count").filter(pl.col(c.mu) == spec.shown_mu).sort(c.D)
     drawn = []
-    for delta, look in zip(spec.deltas, CATEGORIES, strict=False):
+    for delta, look in zip(spec.deltas, palette.CATEGORIES, strict=False):
         chosen = rows.filter(pl.col(c.delta) == delta)
         drawn.append(
             Curve(f"needed, δ = {delta:g}", look, chosen[c.D].to_numpy(), chosen[c.needed].to_numpy())
         )
     one = rows.filter(pl.col(c.delta) == spec.shown_delta)
     d = one[c.D].to_numpy()
-    drawn.append(Curve(f"f_S, ℓ∞, N = {spec.n}", CATEGORIES[3], d, one[c.cgro].to_numpy()))
-    drawn.append(Curve("clean classifier, D + 1", CLEAN, d, d + 1))
+    drawn.append(Curve(f"f_S, ℓ∞, N = {spec.n}", palette.CATEGORIES[3], d, one[c.cgro].to_numpy()))
+    drawn.append(Curve("clean classifier, D + 1", palette.CLEAN, d, d + 1))
     title = f"for a robust error below μ = {spec.shown_mu:g}"
     return Panel(title, Axis("dimension D"), PARAMETERS, drawn, width=340, height=260)
 
@@ -150,7 +141,7 @@ def _illustration(run: Run) -> Panel:
     c, rows = Illustration, run.part("illustration")
     drawn = []
     for hidden in rows[c.hidden].unique().sort():
-        for dim, look in zip(rows[c.D].unique().sort(), CATEGORIES, strict=False):
+        for dim, look in zip(rows[c.D].unique().sort(), palette.CATEGORIES, strict=False):
             chosen = rows.filter((pl.col(c.D) == dim) & (pl.col(c.hidden) == hidden)).sort(c.width)
             x, y = chosen[c.width].to_numpy(), chosen[c.robust_train].to_numpy()
             drawn.append(Curve(f"D = {dim}, {hidden} hidden", look.dashed(hidden - 1), x, y))
@@ -169,7 +160,7 @@ def manifold(run: Run) -> Picture:
     """Counts over d for each k, and the talk's table in numbers."""
     c, rows = BehindChart, run.part("manifold")
     drawn = []
-    for k, look in zip(rows[c.k].unique().sort(), CATEGORIES, strict=False):
+    for k, look in zip(rows[c.k].unique().sort(), palette.CATEGORIES, strict=False):
         drawn.append(OverSeeds(f"k = {k}", look, *by_seed(rows.filter(pl.col(c.k) == k), c.parameters, c.d)))
     ambient = Axis("ambient dimension d", "log", ticks=rows[c.d].unique().sort().to_list())
     panel = Panel("robust on a k-dimensional manifold", ambient, PARAMETERS, drawn, width=320, height=240)
@@ -188,14 +179,14 @@ def bounds(run: Run) -> Picture:
     c, rows = CountGrowth, run.part("growth").sort(CountGrowth.dimension)
     drawn = []
     names = {"general": "general case, along d", "manifold": "manifold, along k"}
-    for (kind, name), look in zip(names.items(), CATEGORIES, strict=False):
+    for (kind, name), look in zip(names.items(), palette.CATEGORIES, strict=False):
         chosen = rows.filter(pl.col(c.kind) == kind)
         x = chosen[c.dimension].to_numpy()
         drawn.append(Curve(name, look.dashed(kind == "manifold"), x, chosen[c.needed].to_numpy()))
         drawn.append(
             Curve(
                 f"clean linear classifier, {kind}",
-                CLEAN.dashed(kind == "manifold"),
+                palette.CLEAN.dashed(kind == "manifold"),
                 x,
                 chosen[c.linear].to_numpy(),
             )

@@ -24,8 +24,8 @@ from featscope.claims.judging import (
 from featscope.core.columns import Column
 from featscope.core.rows import mean_rows
 from featscope.core.rules import CONSTANT
+from featscope.experiments.keys import leaves, value_at
 from featscope.experiments.run import Run
-from featscope.experiments.spec import leaves, value_at
 from featscope.papers.fa.clusters_ablations import AblationSpec, SweptHeatMap, sweeps
 from featscope.papers.fa.clusters_fig3_settings import TriedSetting
 from featscope.papers.fa.clusters_figures import (

@@ -22,8 +22,8 @@ from featscope.core.rules import SAME, SMALL
 from featscope.core.stats import wilson
 from featscope.experiments.run import Run
 from featscope.papers.fa.claims_elementary import ELEMENTARY, fails_in_the_limit
-from featscope.papers.fa.clusters_built import Routes
 from featscope.papers.fa.clusters_properties import Draws, PropertiesSpec, Stated
+from featscope.papers.fa.clusters_routes import Routes
 from featscope.papers.fa.openings import (
     activation_failure,
     activation_opens,
