@@ -38,9 +38,7 @@ SEED, EXAMPLES = 0, 10_000
 LENET_STANDARD = TrainingSpec(epochs=10, batch_size=64, schedule=Schedule(peak=0.02), held_out=0.05)
 LENET_ADVERSARIAL = LENET_STANDARD.replace(
     method="adversarial",
-    epochs=20,
-    attack=AttackSpec(eps=0.3, steps=7, ramp=Ramp(epochs=6)),
-    select="robust",
+    attack=AttackSpec(eps=0.3, steps=5, ramp=Ramp(epochs=5)),
 )
 RESNET9 = NetworkSpec(
     architecture="resnet9", width=16, mean=(0.4914, 0.4822, 0.4465), std=(0.247, 0.2435, 0.2616)
@@ -55,8 +53,7 @@ RESNET9_STANDARD = TrainingSpec(
 RESNET9_ADVERSARIAL = RESNET9_STANDARD.replace(
     method="adversarial",
     epochs=6,
-    attack=AttackSpec(eps=8 / 255, steps=2, ramp=Ramp(epochs=2)),
-    select="robust",
+    attack=AttackSpec(eps=8 / 255, steps=1, step_size=10 / 255, ramp=Ramp(epochs=1)),
 )
 
 
@@ -73,7 +70,7 @@ RECIPES: dict[str, tuple[ImageNetwork, float]] = {
     "LeNet, standard": (_spec("mnist", LENET, LENET_STANDARD, 10_000), 0.3),
     "LeNet, adversarial": (_spec("mnist", LENET, LENET_ADVERSARIAL, 10_000), 0.3),
     "ResNet-9 of width 16, standard": (_spec("cifar10", RESNET9, RESNET9_STANDARD, 50_000), 8 / 255),
-    "ResNet-9 of width 16, adversarial": (_spec("cifar10", RESNET9, RESNET9_ADVERSARIAL, 50_000), 8 / 255),
+    "ResNet-9 of width 16, adversarial": (_spec("cifar10", RESNET9, RESNET9_ADVERSARIAL, 25_000), 8 / 255),
 }
 
 
