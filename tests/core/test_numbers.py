@@ -18,7 +18,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
 from pydantic import BaseModel
 
 import featscope
@@ -119,8 +118,7 @@ def test_every_constant_default_and_limit_is_the_one_that_is_written_down() -> N
     found = {name: listed(value) for name, value in numbers().items()}
     assert len(found) > 300
     for name in sorted(wanted.keys() | found.keys()):
-        assert found.get(name) == pytest.approx(wanted.get(name), rel=1e-12, abs=0, nan_ok=True), name
-        assert isinstance(found[name], bool) == isinstance(wanted[name], bool), name
+        assert repr(found.get(name)) == repr(wanted.get(name)), name
 
 
 if __name__ == "__main__":
