@@ -14,6 +14,7 @@ from featscope.attacks.minimal import binary_objective, own_loss_objective, read
 from featscope.attacks.nearest import FIRST_CHANGE, LAST_CHANGE, NearestAttack, _shortened, _whole, _within
 from featscope.attacks.nearest import NearestFound as Nearest
 from featscope.attacks.patch_model_free import model_free, write_robust
+from featscope.attacks.pgd import PGD
 from featscope.attacks.square import Square
 from featscope.attacks.threat import Threat
 from featscope.core.streams import stream
@@ -288,3 +289,21 @@ def test_a_search_that_found_something_is_repeated_longer_on_what_is_left(persis
     asked.clear()
     Square(4, persist=persist)(net, near[:1], y[:1], threat, stream(0, "s"))
     assert asked == [1, 1]  # nobody is left
+
+
+@pytest.mark.parametrize(("classes", "restarts"), [(3, 1), (4, 2)])
+def test_every_wrong_class_is_aimed_at_once_for_each_start_and_the_own_never(classes: int, restarts: int) -> None:
+    calls: list[int] = []
+    weight = torch.randn(classes, 2, generator=stream(0, "w"), dtype=F64)
+
+    def net(x: Tensor) -> Tensor:
+        calls.append(len(x))
+        return x @ weight.mT
+
+    x, y = torch.randn(5, 2, generator=stream(0, "x"), dtype=F64), torch.zeros(5, dtype=torch.long)
+    PGD(steps=3, every_target=True, restarts=restarts)(net, x, y, Threat("L2", 0.1, 1), stream(0, "a"))
+    # one look at the number of classes, then three steps and a last look for each class and start
+    assert len(calls) == 1 + (classes - 1) * restarts * 4
+    calls.clear()
+    PGD(steps=3, restarts=restarts)(net, x, y, Threat("L2", 0.1, 1), stream(0, "a"))
+    assert len(calls) == restarts * 4
