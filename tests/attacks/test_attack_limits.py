@@ -11,7 +11,7 @@ from torch import Tensor
 
 from featscope.attacks.apgd import APGD
 from featscope.attacks.copies import Fallen
-from featscope.attacks.curve import count, require_ascending
+from featscope.attacks.curve import count, fall, require_ascending
 from featscope.attacks.evaluate import evaluate
 from featscope.attacks.feature import FeaturePGD
 from featscope.attacks.minimal import MinimalPGD
@@ -260,6 +260,27 @@ def test_an_attack_that_does_worse_at_twice_the_radius_is_said(peak: float, warn
     fallen = Fallen(torch.full((3,), 0.2), torch.zeros(3, 2), {"ahead": torch.full((3,), 0.2)})
     said = _afterwards(net, count((0.1, 0.2), fallen), x, y, Threat("L2", 0.2, 1), [Ahead()], 0)
     assert any("fewer examples at twice the radius" in text for text in said) == warned
+
+
+def test_who_is_not_fooled_at_any_radius_has_no_perturbation() -> None:
+    """f = x₁ − 1: the example at .8 falls at .3, the one at 0 at no radius, the one at 2 is wrong as it is."""
+
+    def net(x: Tensor) -> Tensor:
+        f = x[:, 0] - 1
+        return torch.stack([-f, f], -1)
+
+    x = torch.tensor([[0.8, 0.0], [0.0, 0.0], [2.0, 0.0]], dtype=torch.float64)
+    y, radii = torch.zeros(3).long(), (0.1, 0.3, 0.5)
+    for attacks in ([PGD(steps=5)], [PGD(steps=5), APGD(steps=5)], [APGD(steps=5)]):
+        found = fall(net, x, y, Threat("L2", 0.5, 1), radii, attacks, stream(0, "a"))
+        assert found.fooled_at.tolist() == pytest.approx([0.3, torch.inf, 0.0])
+        assert found.delta[1:].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+        assert 0.2 <= float(found.delta[0, 0]) <= 0.3
+        assert list(found.after) == [attack.name for attack in attacks]
+        curve = count(radii, found)
+        assert curve.accuracy == pytest.approx((2 / 3, 1 / 3, 1 / 3))
+        assert curve.radii == radii
+        assert curve.trusted
 
 
 def test_points_that_squares_cannot_be_drawn_on_go_without_that_search_and_it_is_said() -> None:

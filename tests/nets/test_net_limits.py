@@ -82,6 +82,24 @@ def test_a_graph_counts_what_it_stores() -> None:
     assert graph(torch.tensor([[0.5, -2.0]])).tolist() == [[1.5, -6.0]]
 
 
+def test_an_enclosure_of_a_point_is_as_wide_as_rounding_allows_and_no_wider() -> None:
+    """3x₁ − 2x₂ + 5 at (1, 2): five numbers are added with 2 products each, Σ|w x| + |b| = 12."""
+    graph = Graph(2)
+    graph.affine((graph.x, torch.tensor([[3.0, -2.0]])), bias=5.0)
+    x = torch.tensor([[1.0, 2.0]], dtype=torch.float64)
+    low, high = graph.enclose(x, x)
+    wide = 2 * (1 + 2 * 2 + 4) * torch.finfo(torch.float64).eps * 12
+    assert float(4.0 - low) == pytest.approx(wide, rel=0.1)
+    assert float(high - 4.0) == pytest.approx(wide, rel=0.1)
+    low, high = graph.enclose(x - 0.5, x + 0.5)
+    assert float(low) == pytest.approx(4.0 - 2.5)
+    assert float(high) == pytest.approx(4.0 + 2.5)
+    negative = Graph(1)
+    negative.affine((negative.x, 0.0), bias=-7.0)
+    low, high = negative.enclose(x[:, :1], x[:, :1])
+    assert float(low) < -7.0 < float(high)
+
+
 def test_examples_are_spread_evenly_with_both_ends() -> None:
     assert evenly(10, 4).tolist() == [0, 3, 6, 9]
     assert evenly(3, 8).tolist() == [0, 1, 2]
