@@ -163,3 +163,34 @@ def test_a_layer_that_runs_twice_or_returns_no_tensor_is_no_representation() -> 
         with pytest.raises(BadInput, match=told):
             Representation(net, layer)(x)
     assert not net.inner._forward_hooks
+
+
+@pytest.mark.parametrize(
+    ("architecture", "given", "stem", "head"),
+    [
+        ("wide-resnet", {"width": 3, "widen": 2, "depth": 10}, 3, 3 * 2 * 4),
+        ("resnet9", {"width": 3}, 3, 3 * 8),
+        ("resnet", {"width": 3, "blocks": (1, 1)}, 3, 3 * 2),
+        ("preact-resnet", {"width": 5, "blocks": (1, 1, 1)}, 5, 5 * 4),
+        ("lenet5", {"width": 3, "side": 28}, 3, 42),
+    ],
+)
+def test_a_specification_gives_its_sizes_to_the_network(
+    architecture: str, given: dict[str, object], stem: int, head: int
+) -> None:
+    spec = NetworkSpec(
+        architecture=architecture, channels=2, classes=7, mean=(0.25, 0.5), std=(0.5, 2.0), **given
+    )
+    net = spec.build(stream(0, "init"))
+    first = next(part for part in net.modules() if isinstance(part, nn.Conv2d))
+    assert (first.in_channels, first.out_channels) == (2, stem)
+    assert (net.head.in_features, net.head.out_features) == (head, 7)
+    assert net.normalise.mean.flatten().tolist() == [0.25, 0.5]
+    assert net.normalise.std.flatten().tolist() == [0.5, 2.0]
+    assert net.layers == spec.layers
+    assert hasattr(net.stages, "maps") == (architecture in ("preact-resnet", "wide-resnet"))
+    x = torch.rand(2, 2, 28, 28, generator=stream(0, "x"))
+    assert net(x).shape == (2, 7)
+    plain = NetworkSpec(architecture=architecture, **given).build(stream(0, "init"))
+    assert plain.normalise.mean.flatten().tolist() == [0.0] * 3
+    assert plain.normalise.std.flatten().tolist() == [1.0] * 3
