@@ -307,3 +307,18 @@ def test_every_wrong_class_is_aimed_at_once_for_each_start_and_the_own_never(cla
     calls.clear()
     PGD(steps=3, restarts=restarts)(net, x, y, Threat("L2", 0.1, 1), stream(0, "a"))
     assert len(calls) == restarts * 4
+
+
+def test_a_tie_is_fooled_and_searched_no_more() -> None:
+    asked: list[int] = []
+
+    def net(x: Tensor) -> Tensor:
+        asked.append(len(x))
+        f = torch.where(x[:, 0, 0, 0] > 5, torch.ones_like(x[:, 0, 0, 0]), torch.zeros_like(x[:, 0, 0, 0]))
+        return torch.stack([f, torch.zeros_like(f)], -1)
+
+    x = torch.full((3, 1, 2, 2), 9.0)
+    x[1] = 0.0
+    found = Square(3, persist=4)(net, x, torch.zeros(3, dtype=torch.long), Threat("Linf", 0.1, 3), stream(0))
+    assert asked == [3, 2, 2, 2]
+    assert torch.equal(found[1], torch.zeros_like(found[1]))

@@ -28,6 +28,7 @@ from featscope.core.health import ailments, bound, told, without_gaps
 from featscope.core.locks import Busy, locked
 from featscope.core.progress import Silent
 from featscope.core.settings import (
+    Positives,
     RadiusList,
     Shares,
     Sizes,
@@ -40,8 +41,8 @@ from featscope.core.settings import (
     setting,
 )
 from featscope.core.signs import label_index, two_logits
-from featscope.core.stats import Interval, exact_binomial, exponent
-from featscope.core.store import Store, _bring_back
+from featscope.core.stats import Interval, correlations, exact_binomial, exponent
+from featscope.core.store import Part, Store, _bring_back
 from featscope.core.stored import StoredRun, find_stored, labelled
 
 
@@ -251,6 +252,34 @@ def test_a_part_is_made_once(tmp_path: Path) -> None:
         assert folder.part("part", seed=0).load() is None
 
 
+def test_a_damaged_part_is_thrown_away_and_a_pointer_without_its_keys_is_damaged(tmp_path: Path) -> None:
+    part = Part(tmp_path, "walk", {"seed": 1})
+    assert part.load() is None
+    part.save(4, False, [{"a": 1.0}], {"t": torch.ones(1)}, {"note": 1})
+    saved = part.load()
+    assert saved is not None
+    assert (saved.step, saved.done, saved.rows, saved.notes) == (4, False, [{"a": 1.0}], {"note": 1})
+    pointer = tmp_path / "walk[seed=1].json"
+    whole = read_json(pointer)
+    for key in ("folder", "step", "done", "notes"):
+        write_json(pointer, {name: value for name, value in whole.items() if name != key})
+        with pytest.raises(Damaged):
+            part.read()
+        assert part.load() is None
+        assert not pointer.exists()
+    write_json(pointer, [1])
+    with pytest.raises(Damaged):
+        part.read()
+    for text in ("a/b", "a,b", "a[b", "a]b", "a=b", "a\\b"):
+        with Store(tmp_path).write({"experiment": "e"}, Silent()) as folder:
+            with pytest.raises(BadInput, match="go without"):
+                folder.part(text)
+            with pytest.raises(BadInput, match="go without"):
+                folder.part("part", label=text)
+            with pytest.raises(BadInput, match="go without"):
+                folder.part("part", **{text: 1})
+
+
 # ---- settings in words
 
 
@@ -262,6 +291,7 @@ class Some(Value):
     sizes: Sizes = setting((1,), "sizes")
     shares: Shares = setting((0.5,), "shares", min_length=0)
     radii: RadiusList = setting((0.0, 0.1), "radii")
+    lengths: Positives = setting((1.0,), "lengths")
     part: Inner = Inner()
     flag: bool = setting(False, "flag", later=True)
     kind: Literal["a", "b"] = setting("a", "kind")
@@ -324,6 +354,10 @@ def test_letters_meanings_and_what_came_later() -> None:
         ({"flg": True}, "unknown key: flg; did you mean flag"),
         ({"rate": math.nan}, "rate"),
         ({"kind": "c"}, "kind"),
+        ({"sizes": (1, 0)}, "sizes.1"),
+        ({"shares": (0.5, -0.1)}, "shares.1"),
+        ({"shares": (0.5, 1.1)}, "shares.1"),
+        ({"lengths": (0.0,)}, "lengths.0"),
         ({"part": {"d": 0}}, "d: input should be greater than or equal to 1"),
     ],
 )
@@ -332,6 +366,7 @@ def test_values_that_pydantic_would_take_are_refused_too(given: dict[str, object
 
 
 def test_values_that_are_meant_are_taken() -> None:
+    Some(shares=(0.0, 1.0), sizes=(1,), lengths=(1e-9,), radii=(0.0,))
     value = Some(shares=(), flag=True, word="1", kind="b", share=None, radii=(0.0, 0.1), sizes=[2, 3])
     assert (value.shares, value.flag, value.word, value.sizes) == ((), True, "1", (2, 3))
     assert value.replace(rate=1.0).rate == 1.0
@@ -376,6 +411,17 @@ def test_the_exact_interval_is_scipys(hits: int, n: int, confidence: float) -> N
 def test_a_share_of_nothing_or_beyond_all_is_refused(hits: int, n: int) -> None:
     with pytest.raises(BadInput, match="0 ≤ hits ≤ n"):
         exact_binomial(hits, n)
+
+
+def test_two_different_numbers_are_enough_for_a_correlation_and_three_pairs() -> None:
+    x, y = [0.0, 0.0, 1.0, 1.0], [1.0, 2.0, 2.0, 5.0]
+    assert correlations(x, y).pearson == pytest.approx(float(sps.pearsonr(x, y).statistic))
+    assert correlations(y, x).spearman == pytest.approx(float(sps.spearmanr(y, x).statistic))
+    assert correlations([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]).spearman == pytest.approx(1.0)
+    for one, other in (([1.0, 2.0], [1.0, 2.0]), ([1.0] * 3, [1.0, 2.0, 3.0]), ([1.0, 2.0, 3.0], [1.0] * 3)):
+        assert all(map(math.isnan, correlations(one, other)))
+    with pytest.raises(BadInput, match="needs pairs"):
+        correlations([1.0, 2.0, 3.0], [1.0, 2.0])
 
 
 def test_a_line_without_residual_has_an_interval_of_no_width() -> None:

@@ -3,6 +3,7 @@ equality and unmet beyond it."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 
 import pytest
@@ -431,3 +432,27 @@ def test_a_uniform_amplitude_of_no_width_is_a_constant_and_refused() -> None:
     with pytest.raises(BadInput, match="low < high"):
         Uniform(low=1.0, high=1.0)
     assert Uniform(low=1.0, high=1.0 + 1e-9).infimum == 1.0
+
+
+def test_the_labels_of_sites_are_the_last_bit_of_their_hashes_first_byte() -> None:
+    law = PackingLaw(D=4, levels=3, label_seed=7)
+    sites = torch.tensor([[0, 0, 0], [0, 1, 2], [2, 2, 1], [1, 0, 2]])
+    wanted = [1.0 - 2 * (hashlib.sha256(b"7/" + bytes(row)).digest()[0] % 2) for row in sites.tolist()]
+    assert law.label(sites).tolist() == wanted
+    assert law.label(sites.view(2, 2, 3)).tolist() == [wanted[:2], wanted[2:]]
+    many = PackingLaw(D=2, levels=300)
+    first = hashlib.sha256(b"0/" + (299).to_bytes(8, "little")).digest()[0] % 2
+    assert many.label(torch.tensor([[299]])).tolist() == [1.0 - 2 * first]
+    assert PackingLaw(D=2, levels=256).label(torch.tensor([[255]])).tolist() == [
+        1.0 - 2 * (hashlib.sha256(b"0/" + bytes([255])).digest()[0] % 2)
+    ]
+
+
+def test_a_manifolds_frame_has_no_preferred_direction() -> None:
+    """The columns of a frame of positive numbers would begin with one of a single sign."""
+    for seed in range(3):
+        frame = ManifoldLaw(k=2, d=30, seed=seed).frame()
+        assert 5 <= int((frame[:, 0] > 0).sum()) <= 25
+    assert not torch.equal(ManifoldLaw(seed=0).frame(), ManifoldLaw(seed=1).frame())
+    chart = ManifoldLaw(k=3, d=9, levels=4, delta_share=0.3, seed=5).chart
+    assert (chart.D, chart.levels, chart.delta_share, chart.label_seed) == (3, 4, 0.3, 5)
