@@ -16,7 +16,7 @@ from featscope.nets.built.counting import shattered_share
 from featscope.nets.built.graph import Graph
 from featscope.nets.classifier import GlobalMax, GlobalMean, Normalise, Representation, initialise
 from featscope.nets.deep_patch import DEEP_KINDS, DeepPatchNet
-from featscope.nets.fold import COMPARED, evenly
+from featscope.nets.fold import COMPARED, evenly, fold
 from featscope.nets.lenet import lenet5
 from featscope.nets.narrow import even_groups
 from featscope.nets.networks import NetworkSpec
@@ -194,3 +194,22 @@ def test_a_specification_gives_its_sizes_to_the_network(
     plain = NetworkSpec(architecture=architecture, **given).build(stream(0, "init"))
     assert plain.normalise.mean.flatten().tolist() == [0.0] * 3
     assert plain.normalise.std.flatten().tolist() == [1.0] * 3
+
+
+HOOKS: dict[str, Callable[[nn.Module], object]] = {
+    "forward": lambda m: m.register_forward_hook(lambda *_: None),
+    "before": lambda m: m.register_forward_pre_hook(lambda *_: None),
+    "backward": lambda m: m.register_full_backward_hook(lambda *_: None),
+    "before backward": lambda m: m.register_full_backward_pre_hook(lambda *_: None),
+}
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+def test_a_network_with_any_hook_is_used_as_it_is(kind: str) -> None:
+    net = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)).eval()
+    x = torch.rand(5, 4, generator=stream(0, "x"))
+    assert fold(net, x).model is not net
+    HOOKS[kind](net[1])
+    found = fold(net, x)
+    assert found.model is net
+    assert found.reason == "hooks and compiled networks are used as they are"
