@@ -46,7 +46,9 @@ def fits(bounds: tuple[float, float], value: float) -> None:
 
 def directions(d: int) -> Directions:
     """Two features and two neurons for each of two classes: six directions."""
-    return Directions(torch.eye(2, d, dtype=torch.float64), torch.randn(2, 2, d, generator=stream(0, "w")).double())
+    return Directions(
+        torch.eye(2, d, dtype=torch.float64), torch.randn(2, 2, d, generator=stream(0, "w")).double()
+    )
 
 
 def freed(eps: float) -> Tensor:

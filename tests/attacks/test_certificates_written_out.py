@@ -60,12 +60,17 @@ def written_out(
             by_interval = float(act(z - reach).sum() - act(z_j + reach_j).sum())
             low, high = z_j - reach_j, z_j + reach_j
             slope = torch.stack(
-                [(act(b) - act(a)) / (b - a) if b > a else torch.zeros((), dtype=F64) for a, b in zip(low, high)]
+                [
+                    (act(b) - act(a)) / (b - a) if b > a else torch.zeros((), dtype=F64)
+                    for a, b in zip(low, high)
+                ]
             )
             chord = (act(low) + slope * (z_j - low)).sum()
             fixed = slope @ rival
 
-            def bound(at: Tensor, z: Tensor = z, own: Tensor = own, chord: Tensor = chord, fixed: Tensor = fixed) -> Tensor:
+            def bound(
+                at: Tensor, z: Tensor = z, own: Tensor = own, chord: Tensor = chord, fixed: Tensor = fixed
+            ) -> Tensor:
                 steep = (at / net.rho).clamp(0, 1) ** (net.q - 1)
                 value = (act(at) + steep * (z - at)).sum() - chord
                 return value - eps * (steep @ own - fixed).norm(p=dual)
@@ -75,7 +80,9 @@ def written_out(
             for t in range(steps):
                 leaf = at.clone().requires_grad_(True)
                 (uphill,) = torch.autograd.grad(bound(leaf), leaf)
-                at = torch.minimum(torch.maximum(at + 0.5 * (2 * reach) / (1 + t) * uphill.sign(), z - reach), z + reach)
+                at = torch.minimum(
+                    torch.maximum(at + 0.5 * (2 * reach) / (1 + t) * uphill.sign(), z - reach), z + reach
+                )
                 best = max(best, float(bound(at)))
             sum_interval += by_interval
             sum_both += max(by_interval, best)

@@ -53,7 +53,9 @@ def test_what_is_smaller_is_taken_over_with_its_perturbation_and_after_every_att
         column(1.0, 2.0, 3.0, 4.0),
         {"a": torch.tensor([0.4, INF, INF, 0.1]), "b": torch.tensor([0.3, 0.2, INF, 0.1])},
     )
-    other = Fallen(torch.tensor([0.1, 0.2, 0.5]), column(-1.0, -2.0, -3.0), {"a": torch.tensor([0.2, 0.3, INF])})
+    other = Fallen(
+        torch.tensor([0.1, 0.2, 0.5]), column(-1.0, -2.0, -3.0), {"a": torch.tensor([0.2, 0.3, INF])}
+    )
     mine.put(torch.tensor([0, 1, 2]), other)
     assert mine.fooled_at.tolist() == pytest.approx([0.1, 0.2, 0.5, 0.1])
     assert mine.delta[:, 0].tolist() == [-1.0, 2.0, -3.0, 4.0]
@@ -75,13 +77,17 @@ def looking(radius: dict[str, float], asked: list[tuple[str, str, int]], network
 def test_a_network_that_is_its_own_copy_is_searched_once() -> None:
     asked: list[tuple[str, str, int]] = []
     net = at(1.0)
-    found, told = search(net, net, torch.zeros(3, 1).double(), zeros(3), looking({"network": 0.2}, asked, net))
+    found, told = search(
+        net, net, torch.zeros(3, 1).double(), zeros(3), looking({"network": 0.2}, asked, net)
+    )
     assert asked == [("network", "first", 3)]
     assert told == []
     assert found.fooled_at.tolist() == pytest.approx([0.2] * 3)
 
 
-@pytest.mark.parametrize(("own", "theirs", "dropped"), [(0.1, 0.2, True), (0.2, 0.2, False), (0.2, 0.1, False)])
+@pytest.mark.parametrize(
+    ("own", "theirs", "dropped"), [(0.1, 0.2, True), (0.2, 0.2, False), (0.2, 0.1, False)]
+)
 def test_a_copy_is_dropped_where_the_network_falls_earlier_and_all_is_searched_again(
     own: float, theirs: float, dropped: bool
 ) -> None:

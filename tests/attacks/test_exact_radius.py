@@ -304,7 +304,11 @@ def test_as_many_neurons_as_the_limit_are_enumerated(monkeypatch: pytest.MonkeyP
 def test_longer_floats_enclose_more_tightly_and_both_hold_the_value() -> None:
     """f of a net whose terms nearly cancel, against rational arithmetic."""
     w = torch.tensor([[1.0, 2.0], [3.0, -1.0], [2.0, 0.5]], dtype=torch.float64)
-    net = TwoLayer(w, torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64), torch.tensor([0.1, 0.2, -0.35], dtype=torch.float64))
+    net = TwoLayer(
+        w,
+        torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64),
+        torch.tensor([0.1, 0.2, -0.35], dtype=torch.float64),
+    )
     whole, x = _Halves(net), np.array([0.7, 0.4])
     true = float(_rational(*whole.whole, x))
     widths = []

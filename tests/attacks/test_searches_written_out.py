@@ -223,7 +223,9 @@ def test_worst_margins_along_axes_by_plain_loops(raise_others: bool) -> None:
 
 
 @pytest.mark.parametrize(("norm", "p"), [("Linf", math.inf), ("L2", 2.0), ("L3", 3.0)])
-def test_the_model_free_perturbation_swaps_features_patch_by_patch_at_full_radius(norm: str, p: float) -> None:
+def test_the_model_free_perturbation_swaps_features_patch_by_patch_at_full_radius(
+    norm: str, p: float
+) -> None:
     law = PatchLaw(k=3, d=8, patches=4, robust_patches=1, sigma_n=0.0,
                    beta={"name": "uniform", "low": 0.2, "high": 0.5})  # fmt: skip
     batch, eps = law.sample(30, stream(0, "data")), 0.6
@@ -292,7 +294,9 @@ def test_a_search_that_found_something_is_repeated_longer_on_what_is_left(persis
 
 
 @pytest.mark.parametrize(("classes", "restarts"), [(3, 1), (4, 2)])
-def test_every_wrong_class_is_aimed_at_once_for_each_start_and_the_own_never(classes: int, restarts: int) -> None:
+def test_every_wrong_class_is_aimed_at_once_for_each_start_and_the_own_never(
+    classes: int, restarts: int
+) -> None:
     calls: list[int] = []
     weight = torch.randn(classes, 2, generator=stream(0, "w"), dtype=F64)
 

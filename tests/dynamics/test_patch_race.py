@@ -101,13 +101,21 @@ def test_an_event_is_noted_once_with_its_time_and_coefficients() -> None:
     assert not bool(all_decided(state))
     a, b = torch.tensor([[0.2, 0.3]]).double(), torch.tensor([[0.5, 0.6]]).double()
     first = noted(
-        state, c._replace(time=torch.tensor([7.0]).double()), torch.tensor([[[True, False], [False, False]]]), a, b
+        state,
+        c._replace(time=torch.tensor([7.0]).double()),
+        torch.tensor([[[True, False], [False, False]]]),
+        a,
+        b,
     )
     assert first.events[0, 0, 0].tolist() == pytest.approx([7.0, 0.2, 0.5])
     assert first.events[0, 0, 1].tolist() == [NOT_YET] * 3
     assert not bool(all_decided(first))
     later = noted(
-        first, c._replace(time=torch.tensor([9.0]).double()), torch.tensor([[[True, True], [False, True]]]), 2 * a, b
+        first,
+        c._replace(time=torch.tensor([9.0]).double()),
+        torch.tensor([[[True, True], [False, True]]]),
+        2 * a,
+        b,
     )
     assert later.events[0, 0, 0].tolist() == pytest.approx([7.0, 0.2, 0.5])
     assert later.events[0, 0, 1].tolist() == pytest.approx([9.0, 0.6, 0.6])

@@ -49,7 +49,9 @@ def test_ascent_passes_the_averaging_network_and_stays_below_the_bound() -> None
     assert torch.equal(found.a, a)
 
 
-def plain_step_goal(w: torch.Tensor, b: torch.Tensor, a: torch.Tensor, noise: torch.Tensor, heat: float) -> torch.Tensor:
+def plain_step_goal(
+    w: torch.Tensor, b: torch.Tensor, a: torch.Tensor, noise: torch.Tensor, heat: float
+) -> torch.Tensor:
     """What one step ascends for one network, pair by pair, as a function of its weights."""
 
     def f(z: torch.Tensor) -> torch.Tensor:

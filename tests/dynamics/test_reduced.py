@@ -204,7 +204,7 @@ def test_noise_is_what_its_coefficients_made_of_it_and_a_stride_is_as_long_as_li
         up, grown = model.velocity(state.u, state.v)
         moved = grown @ model.met()
         rates = [
-            float((up.abs().max() / state.u.abs().max())),
+            float(up.abs().max() / state.u.abs().max()),
             float(moved.abs().max() / state.v.abs().max()),
             float(3 * o.cube * (state.u**2 * up).sum().abs()) / 5,
             float((3 * state.v**2 * moved).view(len(state.u), 5, -1).sum((0, 2)).abs().max()) / 5,

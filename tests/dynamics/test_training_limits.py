@@ -45,7 +45,9 @@ def trainer(batch_size: int, n: int = 10) -> Trainer:
 
 def walk(steps: int = 1, every: int = 1, runs: int = 1) -> object:
     start = Walk(torch.zeros(max(runs, 1)))
-    return trajectory(lambda s, t: s, start, steps, lambda s, t: {}, every, runs=[{"seed": i} for i in range(runs)])
+    return trajectory(
+        lambda s, t: s, start, steps, lambda s, t: {}, every, runs=[{"seed": i} for i in range(runs)]
+    )
 
 
 def epoch(batch_size: int) -> object:
@@ -122,7 +124,9 @@ def test_an_epoch_tells_its_number_of_all_and_its_mean_loss(tmp_path: Path) -> N
     done = made.run(Part(tmp_path, "training", {}, Listener()))
     epochs = [each for each in told if "images/s" in each[3]]
     assert [(step, of) for _, step, of, _ in epochs] == [(1, 2), (2, 2)]
-    assert [facts["loss"] for *_, facts in epochs] == pytest.approx([row["loss"] for row in done.rows[1:]], rel=1e-6)
+    assert [facts["loss"] for *_, facts in epochs] == pytest.approx(
+        [row["loss"] for row in done.rows[1:]], rel=1e-6
+    )
     assert all(facts["images/s"] > 0 for *_, facts in epochs)
 
 
@@ -197,5 +201,7 @@ def test_runs_are_called_by_their_seed_or_by_all_their_labels() -> None:
     assert name_of({}) == ""
     fine = Recording([], Walk(torch.zeros(1)))
     assert fine.healthy("x") is fine
-    with pytest.raises(Diverged, match="left the numbers: here, run 3 saturated at step 5; lower the learning rate"):
+    with pytest.raises(
+        Diverged, match="left the numbers: here, run 3 saturated at step 5; lower the learning rate"
+    ):
         Recording([], Walk(torch.zeros(1)), {"3": 5}, {"3": "saturated"}).healthy("here")

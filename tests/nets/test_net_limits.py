@@ -71,7 +71,9 @@ def test_a_graph_counts_what_it_stores() -> None:
     assert graph.parameters == 2
     on = graph.relu(constant)
     assert (graph.depth, graph.neurons) == (1, 3)
-    again = graph.relu(graph.affine((on, torch.tensor([[1.0, 0.0, 2.0]])), (graph.x, torch.ones(1, 2)), bias=-1.0))
+    again = graph.relu(
+        graph.affine((on, torch.tensor([[1.0, 0.0, 2.0]])), (graph.x, torch.ones(1, 2)), bias=-1.0)
+    )
     assert (graph.depth, graph.neurons, graph.parameters) == (2, 4, 2 + 4 + 1)
     graph.affine((graph.x, 3.0))
     assert graph.depth == 0
@@ -124,7 +126,9 @@ def test_adapters_give_logits_and_keep_the_mode() -> None:
 
 
 def test_weights_are_he_normal_the_head_has_gain_one_and_the_rest_is_plain() -> None:
-    net = nn.Sequential(nn.Conv2d(8, 64, 3), nn.BatchNorm2d(64), nn.Flatten(), nn.Linear(64, 500), nn.Linear(500, 400))
+    net = nn.Sequential(
+        nn.Conv2d(8, 64, 3), nn.BatchNorm2d(64), nn.Flatten(), nn.Linear(64, 500), nn.Linear(500, 400)
+    )
     with torch.no_grad():
         net[1].weight.fill_(7.0)
         net[1].running_mean.fill_(3.0)
