@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from featscope.core.files import Damaged, canonical, damaged, digest, read_json, write_json
+from featscope.core.files import Damaged, canonical, damaged, digest, read_json, write_bytes, write_json
 from featscope.core.locks import Busy, locked
 
 
@@ -76,3 +76,14 @@ def test_a_second_writer_waits_and_says_so_or_is_told(tmp_path: Path) -> None:
         quiet.start()
     quiet.join(30)
     assert not quiet.is_alive()
+
+
+def test_a_file_is_whole_when_the_disk_is_asked_to_keep_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bytes] = []
+    monkeypatch.setattr("os.fsync", lambda number: seen.append(Path(f"/proc/self/fd/{number}").read_bytes()))
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("open files have no names here")
+    write_bytes(tmp_path / "a", b"all of it")
+    assert seen == [b"all of it"]

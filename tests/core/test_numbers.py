@@ -87,8 +87,11 @@ def numbers() -> dict[str, Any]:
     for module in modules():
         short = module.__name__.removeprefix(f"{featscope.__name__}.")
         for name in assigned(module):
-            if plain(value := getattr(module, name)):
-                found[f"{short}.{name}"] = value
+            value = getattr(module, name)
+            entries = (
+                {f"[{key}]": one for key, one in value.items()} if isinstance(value, dict) else {"": value}
+            )
+            found.update({f"{short}.{name}{key}": one for key, one in entries.items() if plain(one)})
         for name, value in vars(module).items():
             if getattr(value, "__module__", None) != module.__name__:
                 continue

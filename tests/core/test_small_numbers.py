@@ -12,7 +12,7 @@ from featscope.core.columns import column
 from featscope.core.errors import BadInput
 from featscope.core.health import ailments, bound, told, without_gaps
 from featscope.core.signs import label_index, two_logits
-from featscope.core.stats import Interval, correlations, exact_binomial, exponent
+from featscope.core.stats import Interval, as_fact, correlations, exact_binomial, exponent
 
 
 def test_numbers_are_saturated_beyond_one_over_epsilon_and_overflow_goes_first() -> None:
@@ -73,3 +73,10 @@ def test_signs_and_columns() -> None:
     assert label_index(torch.tensor([1.0, -1.0])).tolist() == [1, 0]
     found = column("meaning", "name")
     assert (str(found), found.meaning) == ("name", "meaning")
+
+
+@pytest.mark.parametrize("ends", [(0.0, math.inf), (-math.inf, 2.0), (-math.inf, math.inf)])
+def test_an_interval_with_an_open_end_is_null_in_a_summary(ends: tuple[float, float]) -> None:
+    assert as_fact(Interval(1.0, *ends)) == {"mean": 1.0, "interval": None}
+    assert as_fact(Interval(1.0, 0.5, 1.5)) == {"mean": 1.0, "interval": [0.5, 1.5]}
+    assert as_fact(Interval(math.nan, 0.5, 1.5))["mean"] is None

@@ -16,6 +16,7 @@ from featscope.core.streams import stream
 from featscope.laws.amplitudes import Constant, Count, LogNormal, Uniform
 from featscope.laws.cluster_properties import failure_bound, proof_epsilon, properties
 from featscope.laws.clusters import ClusterBatch, ClusterLaw, ClusterSetting
+from featscope.laws.graph_packing import GraphPackingLaw, packing_levels
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, both_kinds
 from featscope.laws.separated import ManifoldLaw, PackingLaw, RadiusSetting, SeparatedLaw, packing_for
 from featscope.laws.separation import conflict
@@ -456,3 +457,33 @@ def test_a_manifolds_frame_has_no_preferred_direction() -> None:
     assert not torch.equal(ManifoldLaw(seed=0).frame(), ManifoldLaw(seed=1).frame())
     chart = ManifoldLaw(k=3, d=9, levels=4, delta_share=0.3, seed=5).chart
     assert (chart.D, chart.levels, chart.delta_share, chart.label_seed) == (3, 4, 0.3, 5)
+
+
+def test_features_are_the_rows_of_a_cholesky_factor_and_weights_are_gaussian() -> None:
+    law = ClusterLaw(k=4, d=9, cosine=0.3)
+    gram = 0.7 * torch.eye(4, dtype=F64) + 0.3
+    wanted = torch.zeros(4, 9, dtype=F64)
+    wanted[:, :4] = 3 * torch.linalg.cholesky(gram)
+    torch.testing.assert_close(law.features(), wanted)
+    simplex = ClusterLaw(k=4, d=9, cosine=-1 / 3).features()
+    torch.testing.assert_close(simplex @ simplex.mT, 9 * (4 / 3 * torch.eye(4, dtype=F64) - 1 / 3))
+    drawn = SignalLaw(d=50).instance(3, 200, 0.5, stream(0, "data"), stream(0, "init"))
+    assert sps.kstest(drawn.w.flatten().numpy() / 0.5, "norm").pvalue > 1e-3
+    assert drawn.w.shape == (200, 50)
+
+
+def test_a_graph_packings_conditions_by_hand() -> None:
+    """ε = .2 gives three levels, so sites are ½ apart; ε0 is a share of δ."""
+    law = GraphPackingLaw(k=3, d=5, eps=0.2, delta=0.15, shift_share=0.5)
+    found = found_in(law.check())
+    says(found["separated"], 0.5, 0.4, True)
+    says(found["radius"], 0.15, 0.2, True)
+    says(found["fragile"], 0.075, 0.15, True)
+    assert not found_in(law.replace(delta=0.21).check())["radius"].met
+    assert (packing_levels(0.25), packing_levels(0.2), packing_levels(0.1), packing_levels(0.49)) == (
+        2,
+        3,
+        5,
+        2,
+    )
+    assert (law.levels, law.sites) == (3, 9)

@@ -14,6 +14,7 @@ from featscope.nets.adapters import Called, Cast, OneLogit, Picked
 from featscope.nets.built.blocks import square
 from featscope.nets.built.counting import shattered_share
 from featscope.nets.built.graph import Graph
+from featscope.nets.built.robust import opposite_distance
 from featscope.nets.classifier import GlobalMax, GlobalMean, Normalise, Representation, initialise
 from featscope.nets.deep_patch import DEEP_KINDS, DeepPatchNet
 from featscope.nets.fold import COMPARED, evenly, fold
@@ -96,10 +97,26 @@ def test_an_enclosure_of_a_point_is_as_wide_as_rounding_allows_and_no_wider() ->
     low, high = graph.enclose(x - 0.5, x + 0.5)
     assert float(low) == pytest.approx(4.0 - 2.5)
     assert float(high) == pytest.approx(4.0 + 2.5)
+    wide_box = Graph(1)
+    wide_box.affine((wide_box.x, 3.0))
+    low, high = wide_box.enclose(torch.tensor([[-3.0]]).double(), torch.tensor([[1.0]]).double())
+    # The larger end decides: one product, |3·(−3)| = 9.
+    assert float(-9.0 - low) == pytest.approx(2 * (1 + 2 + 4) * torch.finfo(torch.float64).eps * 9, rel=0.2)
+    assert float(high - 3.0) == pytest.approx(2 * (1 + 2 + 4) * torch.finfo(torch.float64).eps * 9, rel=0.2)
     negative = Graph(1)
     negative.affine((negative.x, 0.0), bias=-7.0)
     low, high = negative.enclose(x[:, :1], x[:, :1])
     assert float(low) < -7.0 < float(high)
+
+
+def test_a_single_point_of_each_label_has_a_distance() -> None:
+    x = torch.tensor([[0.0, 0.0], [3.0, 4.0], [9.0, 9.0]], dtype=torch.float64)
+    y = torch.tensor([1.0, -1.0, -1.0])
+    assert opposite_distance(x[:2], y[:2], "L2") == pytest.approx(5.0)
+    assert opposite_distance(x, -y, "Linf") == pytest.approx(4.0)
+    assert (
+        opposite_distance(x, torch.ones(3), "L2") == opposite_distance(x, -torch.ones(3), "L2") == torch.inf
+    )
 
 
 def test_examples_are_spread_evenly_with_both_ends() -> None:
