@@ -142,3 +142,21 @@ def test_events_are_looked_for_every_few_steps_and_the_race_ends_with_the_last()
     assert torch.equal(end.time, again.time)
     short = made.run(start, 0.05, 1)
     assert torch.equal(short.u, co.small_steps(made.velocity(), 0.05)(start, 0).u)
+
+
+def test_the_full_ball_margin_is_that_of_an_explicit_perturbation() -> None:
+    law = LAW.replace(k=3, alpha=(2.0, 3.0, 2.5), beta=(1.0, 0.5, 0.7))
+    made = Races(NET, co.constant_latents([law] * 2), torch.tensor([40.0, 40.0], dtype=F64))
+    w = torch.stack([NET.init(3, 40, stream(seed, "init")) for seed in (0, 1)])
+    u, v = law.features()
+    eps = torch.tensor([0.3, 0.6], dtype=F64)
+    found, x = made.full_ball_margin(co.from_weights(w, u, v), eps), law.population().x
+    for run in range(2):
+        for y in range(3):
+            margins = []
+            for j in {0, 1, 2} - {y}:
+                moved = x[y] + eps[run] * (u[j] + v[j] - u[y] - v[y])
+                assert float((moved - x[y]).abs().max()) == pytest.approx(float(eps[run]))
+                out = NET.net(w[run])(moved[None])[0]
+                margins.append(float(out[y] - out[j]))
+            assert float(found[run, y]) == pytest.approx(min(margins), rel=1e-9)

@@ -104,3 +104,25 @@ def test_a_step_of_the_ascent_is_its_formula_by_autograd() -> None:
             optimiser.step()
         torch.testing.assert_close(found.w[run], own_w.detach(), rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(found.b[run], own_b.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_planes_start_half_way_to_the_other_points_and_to_noise_around_the_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def watched(net: Searched, x: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
+        seen.append((x, starts))
+        return boundary_points(net, x, starts)
+
+    monkeypatch.setattr("featscope.dynamics.radius_ascent.boundary_points", watched)
+    net = Searched(*(torch.cat([part, part]) for part in averaged()))
+    ascend_radii(net, X, Y, 1, 0.01, stream(4, "noise"))
+    noise = torch.randn(2, 4, 1, 4, generator=stream(4, "noise"), dtype=torch.float64)
+    ((own, starts),) = seen
+    for run in range(2):
+        for i in range(4):
+            goals = [*X, X[i] + 0.5 * noise[run, i, 0]]
+            for j, goal in enumerate(goals):
+                torch.testing.assert_close(own[run, 5 * i + j], X[i])
+                torch.testing.assert_close(starts[run, 5 * i + j], 0.5 * (X[i] + goal))
