@@ -181,7 +181,8 @@ def _slope(f: Tensor, y: Tensor) -> Tensor:
 def _fixed_descent(x: Tensor, y: Tensor, eta: float, lam: float, attacked: Tensor) -> Step[CubicWeights]:
     """The same where the attacked points are known: a patch that the attack leaves alone is met once, and
     weighs in both losses."""
-    n, shape = y.shape[-1], x.shape[-3:-1]
+    n, (points, patches) = y.shape[-1], x.shape[-3:-1]
+    count, shape = points * patches, (*y.shape[:-1], points, patches)
     moved = (x != attacked).any(-1).flatten(-2)
     # All runs hold as many rows as the run with the most moved patches; where one has fewer, the rest are
     # patches that stay, told twice with the same numbers.
@@ -193,11 +194,11 @@ def _fixed_descent(x: Tensor, y: Tensor, eta: float, lam: float, attacked: Tenso
 
     def step(state: CubicWeights, t: int) -> CubicWeights:
         values, pull = patch_pullback(state.w, rows)
-        own, other = values.split([shape.numel(), most], -1)
-        at_x = own.unflatten(-1, shape).sum(-1)
-        at_attacked = own.scatter(-1, chosen, other).unflatten(-1, shape).sum(-1)
-        clean = (_slope(at_x, y) * ((1 - lam) / n)).repeat_interleave(shape[-1], -1)
-        worse = (_slope(at_attacked, y) * (lam / n)).repeat_interleave(shape[-1], -1)
+        own, other = values.narrow(-1, 0, count), values.narrow(-1, count, most)
+        at_x = own.reshape(shape).sum(-1)
+        at_attacked = own.scatter(-1, chosen, other).view(shape).sum(-1)
+        clean = (_slope(at_x, y) * ((1 - lam) / n)).repeat_interleave(patches, -1)
+        worse = (_slope(at_attacked, y) * (lam / n)).repeat_interleave(patches, -1)
         weights = torch.cat([clean + worse.masked_fill(moved, 0.0), worse.gather(-1, chosen)], -1)
         return CubicWeights(state.w - eta * pull(weights))
 

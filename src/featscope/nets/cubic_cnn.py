@@ -44,7 +44,8 @@ def weight_pullback(w: Tensor, x: Tensor) -> tuple[Tensor, Callable[[Tensor], Te
     """f_W(X) and the map c ↦ Σ_i c_i ∂f(X_i)/∂w_r = 3 Σ_ij c_i z_ijr² X_i[j], (…, m, d)."""
     values, pull = patch_pullback(w, x.flatten(-3, -2))
     patches = x.shape[-2]
-    return values.unflatten(-1, (-1, patches)).sum(-1), lambda c: pull(c.repeat_interleave(patches, -1))
+    outputs = values.view(*values.shape[:-1], -1, patches).sum(-1)
+    return outputs, lambda cotangent: pull(cotangent.repeat_interleave(patches, -1))
 
 
 def input_gradient(w: Tensor, x: Tensor, cotangent: Tensor) -> Tensor:

@@ -71,7 +71,7 @@ class PatchNet:
         if torch.is_grad_enabled() and (x.requires_grad or self.w.requires_grad):
             return self._by_class(smoothed_relu(self.preactivations(x), self.q, self.rho), x).sum(-1)
         flat, w = self._flat(x), self.w.flatten(-3, -2)
-        runs = torch.broadcast_shapes(flat.shape[:-2], w.shape[:-2])
+        runs = self.w.shape[:-3] if self.w.dim() > 3 else x.shape[:-3]
         flat, w = flat.expand(*runs, -1, -1), w.expand(*runs, -1, -1)
         out = x.new_empty(*runs, flat.shape[-2], self.classes)
         for rows, weights, sums in zip(*(t.reshape(-1, *t.shape[-2:]) for t in (flat, w, out)), strict=True):

@@ -226,7 +226,8 @@ def observe(
 def under_training_attack(
     spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb, train: Tensor, test: Tensor
 ) -> dict[str, Tensor]:
-    """Accuracy at X and X̃ at once, on test and on training points, each (runs); the outputs at X are known."""
+    """Accuracy at X and X̃ at once, on test and on training points, each (runs); the outputs at X are
+    known."""
     n = spec.evaluation.points
     sets = {
         Dynamics.robust_training_attack: (data.test.x[:, :n], data.test.y[:, :n], test[:, :n]),
