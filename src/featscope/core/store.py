@@ -160,6 +160,7 @@ class Folder:
     #: finished runs that the experiment said it needs, by its own labels
     needed: dict[str, StoredRun] = field(default_factory=dict)
     started: float = field(default_factory=time.time)
+    worked: float = field(default_factory=time.process_time)
     #: what a reader of the run should know of how it was made
     notes: Json = field(default_factory=dict)
 
@@ -253,6 +254,7 @@ class Folder:
         return {
             "started": self.started,
             "wall_seconds": round(time.time() - self.started, 2),
+            "cpu_seconds": round(time.process_time() - self.worked, 2),
             "finished": True,
         }
 
