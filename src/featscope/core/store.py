@@ -265,6 +265,11 @@ class Store:
 
     root: Path
 
+    def __post_init__(self) -> None:
+        there = next((place for place in (self.root, *self.root.parents) if place.exists()), None)
+        free = there is None or there.is_dir()
+        require(free, "runs need a folder, and this is a file", f"out={str(there)!r}", "name a folder")
+
     def place(self, identity: Json) -> Path:
         """Where the run of this spec is or will be."""
         return self.root / str(identity["experiment"]) / digest(identity)
