@@ -24,6 +24,7 @@ from featscope.cli.console import (
     shortened,
     tell,
 )
+from featscope.cli.until import refuse_with_until, run_until
 from featscope.core.errors import known_as, require, require_at_least
 
 if TYPE_CHECKING:
@@ -57,6 +58,14 @@ def run(
     dry: Annotated[
         bool, typer.Option("--dry-run", help="build its networks, say what it would cost, run nothing")
     ] = False,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="settled|HOURS",
+            help="add seeds until its claims' intervals clear their bounds, or so many hours are over",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run an experiment, draw its figures, and print its key numbers."""
@@ -66,8 +75,12 @@ def run(
     from featscope.experiments.registry import experiment
     from featscope.experiments.spec import request
 
-    wanted = request(experiment(name), profile, overrides(assignments or [], seeds))
-    store = Store(folder)
+    changes, store = overrides(assignments or [], seeds), Store(folder)
+    if until is not None:
+        refuse_with_until([("--seeds", seeds is not None), ("--force", force), ("--dry-run", dry)])
+        run_until(line["name"], profile, changes, store, until, as_json)
+        return
+    wanted = request(experiment(name), profile, changes)
     if dry:
         _say_cost(wanted, profile, store, as_json)
         return

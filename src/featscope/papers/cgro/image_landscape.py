@@ -375,6 +375,7 @@ EXPERIMENTS = (
         size=size,
         revision=4,
         columns=COLUMNS,
+        apart=("training", "radii"),
         data=lambda spec: (spec.dataset,),
     ),
     Experiment(
@@ -388,6 +389,7 @@ EXPERIMENTS = (
         size=size,
         revision=3,
         columns=COLUMNS,
+        apart=("training", "radii"),
         data=lambda spec: (spec.dataset,),
     ),
 )

@@ -6,9 +6,11 @@ Robust accuracy over epochs, best by held-out images against last.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from pydantic import Field
+from torch import Tensor
 
 from featscope.core.columns import Columns, column
 from featscope.core.settings import setting
@@ -132,15 +134,15 @@ def run(spec: ImageOverfitting, folder: Folder) -> Json:
     for seed in spec.seeds:
         trainer = trainer_of(spec, seed)
         recording = trainer.run(folder.part("training", seed=seed), spec.every)
-        rows.append({Compared.seed: seed, **_best_and_last(trainer, recording.state, spec)})
-    folder.add("compared", rows)
-    facts = {
-        name: as_fact(mean_interval([row[name] for row in rows])) for name in rows[0] if name != Compared.seed
-    }
+        measure = partial(_best_and_last, trainer, recording.state, spec)
+        rows += folder.once("compared", measure, seed=seed).rows
+    facts = {name: as_fact(mean_interval([row[name] for row in rows])) for name in rows[0]}
     return {**facts, "selected_by": "held-out robust accuracy", "data_sha256": data_hashes(spec.dataset)}
 
 
-def _best_and_last(trainer: Trainer, state: Trained, spec: ImageOverfitting) -> dict[str, float]:
+def _best_and_last(
+    trainer: Trainer, state: Trained, spec: ImageOverfitting
+) -> tuple[Rows, dict[str, Tensor]]:
     found: dict[str, float] = {}
     for which in ("best", "last"):
         net = trainer.best(state) if which == "best" else trainer.last(state)
@@ -148,7 +150,7 @@ def _best_and_last(trainer: Trainer, state: Trained, spec: ImageOverfitting) -> 
         found[f"gap_{which}"] = found[f"robust_train_{which}"] - found[f"robust_test_{which}"]
         found[f"clean_gap_{which}"] = found[f"clean_train_{which}"] - found[f"clean_test_{which}"]
     found["lost_by_training_on"] = found["robust_test_best"] - found["robust_test_last"]
-    return found
+    return [found], {}
 
 
 def size(spec: ImageOverfitting) -> Size:
@@ -178,6 +180,7 @@ EXPERIMENTS = (
         size=size,
         revision=4,
         columns=COLUMNS,
+        apart=("training", "compared"),
         data=lambda spec: (spec.dataset,),
     ),
     Experiment(
@@ -191,6 +194,7 @@ EXPERIMENTS = (
         highlights=HIGHLIGHTS,
         size=size,
         columns=COLUMNS,
+        apart=("training", "compared"),
         data=lambda spec: (spec.dataset,),
     ),
 )
