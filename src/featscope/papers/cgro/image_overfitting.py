@@ -76,7 +76,8 @@ class CifarOverfitting(ImageOverfitting, registered="image-overfitting-cifar10")
 
     ResNet-9, CGRO's network for CIFAR-10, of width 8. The schedule is the one under which robust overfitting
     was described (Rice et al. 2020): a high rate that drops to a tenth at half and at three quarters of the
-    training, .1 for batches of 128, here .025 for batches of 32. A fifth of the images chooses the best epoch.
+    training, .1 for batches of 128, here .025 for batches of 32. A fifth of the images chooses the best
+    epoch.
     """
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
