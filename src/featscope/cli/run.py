@@ -118,8 +118,8 @@ def _done(wanted: Request, store: Any, force: bool) -> tuple[Run, bool]:
 
 
 def _say_cost(wanted: Request, profile: str, store: Any, as_json: bool) -> None:
+    from featscope.experiments.rehearsal import ASSUMES, rehearsed
     from featscope.experiments.rehearsal import as_json as trainings_as_json
-    from featscope.experiments.rehearsal import rehearsed
     from featscope.experiments.spec import cost as cost_of
 
     cost = cost_of(wanted.experiment, profile, wanted.spec)
@@ -135,6 +135,8 @@ def _say_cost(wanted: Request, profile: str, store: Any, as_json: bool) -> None:
         tell(f"it needs runs of {', '.join(sorted(set(needs)))} first ({len(needs)})")
     for one in trained:
         tell(f"trains {one}")
+    if trained:
+        tell(ASSUMES)
 
 
 def _print_numbers(done: Run) -> None:
