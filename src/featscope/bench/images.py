@@ -1,5 +1,5 @@
 """Speed of attacks on image networks against a plain loop and, where it is installed, torchattacks, at equal
-steps."""
+steps, and of training against bare forward and backward passes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from featscope.attacks.pgd import PGD
 from featscope.attacks.suite import SINGLE, assess, assess_curve
 from featscope.attacks.threat import Threat
 from featscope.bench.timing import Ratio, compare
+from featscope.bench.training import training
 from featscope.core.losses import margin
 from featscope.core.streams import stream
 from featscope.nets.fold import fold
@@ -136,17 +137,17 @@ def _accuracies(mine: list[float], theirs: list[float]) -> str:
 
 
 def images(n: int = 128, rounds: int = 5) -> Iterator[Ratio]:
-    """PGD with all steps, robust accuracy at one radius, and the curve over ten radii against ten calls; CPU
-    time of one thread."""
+    """PGD with all steps, robust accuracy at one radius, and the curve over ten radii against ten calls;
+    epochs of training against bare passes; CPU time of one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         net = network()
         x, y = task(n, 1)
+        timed = partial(compare, rounds=rounds, repeats=1, clock=time.process_time)
         for name, peer in peers().items():
-            yield from _against(
-                name, peer, net, x, y, partial(compare, rounds=rounds, repeats=1, clock=time.process_time)
-            )
+            yield from _against(name, peer, net, x, y, timed)
+        yield from training(NETWORK, *task(2 * n + 1, 2), timed)
     finally:
         torch.set_num_threads(threads)
 
