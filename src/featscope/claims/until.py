@@ -73,7 +73,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Look:
+class Looked:
     """What a number of seeds says."""
 
     seeds: int
@@ -83,11 +83,11 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Course:
     """All looks that were taken, and why no further one was."""
 
     plan: Looks
-    looks: tuple[Look, ...] = ()
+    looks: tuple[Looked, ...] = ()
     why: Why = "last look"
 
     @property
@@ -174,14 +174,14 @@ def hours(text: str) -> float | None:
     return found
 
 
-def look(wanted: Wanted, asked: Request, run: Run, confidence: float) -> Look:
+def look(wanted: Wanted, asked: Request, run: Run, confidence: float) -> Looked:
     """Judge every reading of a run at a confidence."""
     judged = []
     for claim, reading in wanted.readings(asked):
         with at_confidence(confidence) as level:
             line = ledger.judge(claim, reading, dict.fromkeys(reading.needs, run), wanted.profile)
         judged.append(Judged(line, level.over_seeds))
-    return Look(len(asked.spec.seeds), confidence, tuple(judged), run)
+    return Looked(len(asked.spec.seeds), confidence, tuple(judged), run)
 
 
 def until(
@@ -190,25 +190,25 @@ def until(
     limit: float | None = None,
     progress: Progress | None = None,
     plan: Looks = LOOKS,
-    on_look: Callable[[Look], None] | None = None,
-) -> Outcome:
+    on_look: Callable[[Looked], None] | None = None,
+) -> Course:
     """Look after look, until every reading is settled, ``limit`` hours are over, or no look is left."""
     end = time.monotonic() + limit * 3600 if limit is not None else float("inf")
-    shown, outcome = Deadline(progress or Silent(), end), Outcome(plan)
+    shown, course = Deadline(progress or Silent(), end), Course(plan)
     for size in plan.sizes:
         asked = wanted.of(plan.seeds(size))
         try:
             run = runner.run(asked, store, shown)
         except OutOfTime:
-            return replace(outcome, why="time")
+            return replace(course, why="time")
         found = look(wanted, asked, run, plan.confidence)
-        outcome = replace(outcome, looks=(*outcome.looks, found))
+        course = replace(course, looks=(*course.looks, found))
         if on_look is not None:
             on_look(found)
         if not any(judged.test for judged in found.judged):
-            return replace(outcome, why="no test")
-        if not outcome.is_open:
-            return replace(outcome, why="settled")
+            return replace(course, why="no test")
+        if not course.is_open:
+            return replace(course, why="settled")
         if time.monotonic() >= end:
-            return replace(outcome, why="time")
-    return outcome
+            return replace(course, why="time")
+    return course

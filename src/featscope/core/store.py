@@ -45,7 +45,7 @@ Json = dict[str, Any]
 #: what stands between names and labels of parts in the names of files and tensors
 RESERVED = "/\\,[]="
 #: the label of a part that belongs to one seed
-SEED = "seed"
+SEED_LABEL = "seed"
 #: the part that holds the conditions of a run's law
 CONDITIONS = "conditions"
 
@@ -229,7 +229,7 @@ class Folder:
             tensors.update({f"{part.key}/{key}": t for key, t in saved.tensors.items()})
             if saved.notes:
                 notes[part.key] = saved.notes
-            if SEED in part.labels:
+            if SEED_LABEL in part.labels:
                 by_seed.append(part.written(saved))
         summary, gaps = without_gaps(summary)
         if gaps:

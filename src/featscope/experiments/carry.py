@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from featscope.core.files import Damaged, canonical
-from featscope.core.store import SEED, Folder, Json, Store
+from featscope.core.store import SEED_LABEL, Folder, Json, Store
 from featscope.core.stored import StoredRun, find_stored, labelled
 from featscope.experiments.spec import Request
 
@@ -36,7 +36,7 @@ def take_over(request: Request, store: Store, folder: Folder) -> None:
     for run in _donors(request, store):
         taken = []
         for entry in run.manifest.get("parts", []):
-            seed = entry["labels"].get(SEED)
+            seed = entry["labels"].get(SEED_LABEL)
             if entry["name"] in request.experiment.apart and seed in request.spec.seeds:
                 taken += [seed] if _take(run, entry, folder) else []
         if taken:
