@@ -83,7 +83,7 @@ class Looked:
 
 
 @dataclass(frozen=True)
-class Course:
+class LooksTaken:
     """All looks that were taken, and why no further one was."""
 
     plan: Looks
@@ -191,24 +191,24 @@ def until(
     progress: Progress | None = None,
     plan: Looks = LOOKS,
     on_look: Callable[[Looked], None] | None = None,
-) -> Course:
+) -> LooksTaken:
     """Look after look, until every reading is settled, ``limit`` hours are over, or no look is left."""
     end = time.monotonic() + limit * 3600 if limit is not None else float("inf")
-    shown, course = Deadline(progress or Silent(), end), Course(plan)
+    shown, taken = Deadline(progress or Silent(), end), LooksTaken(plan)
     for size in plan.sizes:
         asked = wanted.of(plan.seeds(size))
         try:
             run = runner.run(asked, store, shown)
         except OutOfTime:
-            return replace(course, why="time")
+            return replace(taken, why="time")
         found = look(wanted, asked, run, plan.confidence)
-        course = replace(course, looks=(*course.looks, found))
+        taken = replace(taken, looks=(*taken.looks, found))
         if on_look is not None:
             on_look(found)
         if not any(judged.test for judged in found.judged):
-            return replace(course, why="no test")
-        if not course.is_open:
-            return replace(course, why="settled")
+            return replace(taken, why="no test")
+        if not taken.is_open:
+            return replace(taken, why="settled")
         if time.monotonic() >= end:
-            return replace(course, why="time")
-    return course
+            return replace(taken, why="time")
+    return taken

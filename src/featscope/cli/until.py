@@ -10,7 +10,7 @@ from featscope.cli.console import ShownProgress, out, print_json, shortened, tel
 from featscope.core.errors import require
 
 if TYPE_CHECKING:
-    from featscope.claims.until import Judged, Looked, Course
+    from featscope.claims.until import Judged, Looked, LooksTaken
     from featscope.core.store import Store
 
 #: the file beside a run's rows that says at which looks it was judged
@@ -34,16 +34,16 @@ def run_until(
     sizes = ", ".join(map(str, LOOKS.sizes))
     tell_unless(as_json, f"looks at {sizes} seeds, each at confidence {LOOKS.confidence:.2f}")
     with ShownProgress() as shown:
-        course = until(wanted, store, limit, shown, on_look=None if as_json else _tell_look)
-    _keep(course)
+        taken = until(wanted, store, limit, shown, on_look=None if as_json else _tell_look)
+    _keep(taken)
     if as_json:
-        print_json(course.as_json())
+        print_json(taken.as_json())
         return
-    for judged, seeds in course.verdicts:
+    for judged, seeds in taken.verdicts:
         tell(shortened(f"{_told(judged)} ({seeds} seeds)", out.width))
-    tell(REASONS[course.why])
-    if course.looks:
-        tell(f"page with figures: {course.looks[-1].run.path / 'report.html'}")
+    tell(REASONS[taken.why])
+    if taken.looks:
+        tell(f"page with figures: {taken.looks[-1].run.path / 'report.html'}")
 
 
 def refuse_with_until(given: Sequence[tuple[str, bool]]) -> None:
@@ -58,17 +58,17 @@ def tell_unless(as_json: bool, text: str) -> None:
         tell(text)
 
 
-def _keep(course: Course) -> None:
+def _keep(taken: LooksTaken) -> None:
     """Draw the last run and write the looks beside it."""
     from featscope.core.files import write_json
     from featscope.report.page import draw, is_drawn
 
-    if not course.looks:
+    if not taken.looks:
         return
-    last = course.looks[-1].run
+    last = taken.looks[-1].run
     if not (is_drawn(last) and (Path(last.path) / "report.html").exists()):
         draw(last)
-    write_json(last.path / FILE, course.as_json())
+    write_json(last.path / FILE, taken.as_json())
 
 
 def _tell_look(look: Looked) -> None:
