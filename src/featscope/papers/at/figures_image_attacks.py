@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import polars as pl
 
-from featscope.core.stored import Label
+from featscope.core.stored import Label, LeftOut
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
 from featscope.papers.at.feature_attack_columns import RATE, Rates
@@ -29,7 +30,10 @@ def feature_attacks(run: Run) -> Picture:
     names = ImageFeatureAttacks.of(run).datasets
     panels: list[Shown] = []
     for name in names:
-        panels += [*(_rates(run, name, method) for method in METHODS), _images(run, name)]
+        panels += [_rates(run, name, method) for method in METHODS]
+        # A run that is passed on may lack the pixels.
+        with contextlib.suppress(LeftOut):
+            panels.append(_images(run, name))
     ticks = " Grey ticks are what the paper prints." if "cifar10" in names else ""
     return Picture(
         title="Attacks that follow non-robust or robust features",
