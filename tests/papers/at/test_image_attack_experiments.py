@@ -30,7 +30,7 @@ from featscope.images.datasets import load
 from featscope.images.groupings import grouping
 from featscope.nets.networks import NetworkSpec
 from featscope.papers.at.feature_attack_search import Duel as Pair
-from featscope.papers.at.feature_attack_search import Search, attack_pair, draw, rate
+from featscope.papers.at.feature_attack_search import FeatureSearch, attack_pair, draw, rate
 from featscope.papers.fa import image_fine_labels
 from featscope.papers.fa.fine_labels_columns import CURVES, PAIRS
 from featscope.papers.fa.fine_labels_duel import Duel
@@ -231,7 +231,7 @@ def test_a_wider_ball_moves_the_reference_further(small_mnist):
     reached = []
     for eps in (0.005, 0.02, 0.05):
         threat = Threat("Linf", eps, 3, bounds=(0.0, 1.0))
-        rows, _ = attack_pair(duel, "mnist", (1, 0), threat, Search(5, 40, net.layers[-1]))
+        rows, _ = attack_pair(duel, "mnist", (1, 0), threat, FeatureSearch(5, 40, net.layers[-1]))
         reached.append(next(row["distance"] for row in rows if row["attack"] == "NRF"))
         assert [row["own_head"] == row["standard"] for row in rows[:2]] == [True, True]
     assert 1 > reached[0] > reached[1] > reached[2]

@@ -20,7 +20,7 @@ from featscope.core.stats import Interval, mean_interval
 from featscope.experiments.run import Run
 from featscope.papers.at.image_feature_columns import FEATURE, FeatureCurve, SetRead, Tested
 from featscope.papers.at.image_features import METHODS, SETS, ImageFeatures, differences
-from featscope.papers.at.image_relations import OTHER_START, REFERENCE, RELATIONS, start_means
+from featscope.papers.at.image_relations import OTHER_START, READER_IS_REFERENCE, RELATIONS, start_means
 from featscope.papers.at.printed import TABLE_1, Accuracies
 
 IMAGE_FEATURES = Need("image-features")
@@ -91,7 +91,7 @@ def _own(run: Run) -> pl.DataFrame:
     own = [
         (pl.col(SetRead.set) == name) & (pl.col(SetRead.method) == method) for name, method in SETS.items()
     ]
-    return run.part("read", relation=REFERENCE).filter(pl.any_horizontal(*own))
+    return run.part("read", relation=READER_IS_REFERENCE).filter(pl.any_horizontal(*own))
 
 
 def _short_networks(tested: Run, seed: int, printed: Mapping[str, Accuracies]) -> list[str]:

@@ -45,7 +45,7 @@ def _again(number: int) -> tuple[str | int, ...]:
 
 
 @dataclass(frozen=True)
-class Search:
+class FeatureSearch:
     """How long and where features are moved, and of how many images."""
 
     images: int
@@ -58,7 +58,7 @@ def search(
     x: Tensor,
     target: Tensor,
     threat: Threat,
-    how: Search,
+    how: FeatureSearch,
     rng: torch.Generator,
 ) -> Tensor:
     """Perturbations that bring features near those of ``target`` images, searched on a folded copy."""
@@ -106,7 +106,7 @@ class Duel:
 
 
 def attack_pair(
-    duel: Duel, dataset: str, pair: tuple[int, int], threat: Threat, how: Search, again: int = 0
+    duel: Duel, dataset: str, pair: tuple[int, int], threat: Threat, how: FeatureSearch, again: int = 0
 ) -> tuple[Rows, dict[str, Tensor]]:
     """Both attacks and noise for one pair of classes and one seed, with some images to look at."""
     x, aims = draw(dataset, *pair, how.images, duel.seed, again)

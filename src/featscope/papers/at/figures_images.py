@@ -13,7 +13,7 @@ from featscope.experiments.run import Run
 from featscope.papers.at.image_feature_columns import CELLS, FEATURE, FeatureCurve, Tested
 from featscope.papers.at.image_features import METHODS, ImageFeatures
 from featscope.papers.at.image_inversion import CellRead, ImageInversion
-from featscope.papers.at.image_relations import OTHER_START, REFERENCE, RELATIONS, SAME_START
+from featscope.papers.at.image_relations import OTHER_START, READER_IS_REFERENCE, RELATIONS, SAME_START
 from featscope.papers.at.printed import TABLE_1, Accuracies
 from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.grids import Categories, Group, HeatMap, HeatScale, ImageRows
@@ -27,7 +27,7 @@ NAMES = {"NR": "non-robust", "R": "robust"}
 LOOKS = {"NR": NON_ROBUST, "R": ROBUST}
 METHOD_LOOKS = {"standard": NON_ROBUST, "adversarial": ROBUST}
 #: who reads, as a panel's title says it
-WHO = {REFERENCE: "the reference reads", SAME_START: "same start", OTHER_START: "other start"}
+WHO = {READER_IS_REFERENCE: "the reference reads", SAME_START: "same start", OTHER_START: "other start"}
 CELL_NAMES = dict(zip(CELLS, ("clean", "robust", "on D̂_NR", "on D̂_R"), strict=True))
 
 

@@ -34,7 +34,7 @@ from featscope.experiments.image_training import Epochs, activations, data_hashe
 from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.nets.classifier import REPRESENTATION
 from featscope.papers.at.feature_attack_columns import RATE, Learned, Rates, Reach, Redrawn
-from featscope.papers.at.feature_attack_search import SEARCHED, Duel, Search, attack_pair
+from featscope.papers.at.feature_attack_search import SEARCHED, Duel, FeatureSearch, attack_pair
 from featscope.papers.at.image_features import METHODS
 from featscope.papers.at.overview import FEATURE_ATTACKS_HIGHLIGHTS
 from featscope.papers.at.printed import TABLE_2, TABLE_2_PAIRS
@@ -170,7 +170,7 @@ def _one(
     )
     duel = Duel(spec.seeds[place], spec.seeds[following], references, attacked)
     task: FeatureTask = getattr(spec, name)
-    threat, how = task.adversarial.attack.threat(), Search(spec.images, spec.steps, spec.layer)
+    threat, how = task.adversarial.attack.threat(), FeatureSearch(spec.images, spec.steps, spec.layer)
     rows: Rows = []
     for source, target in spec.pairs:
         where: dict[str, Any] = {"dataset": name, "seed": duel.seed, "source": source, "target": target}

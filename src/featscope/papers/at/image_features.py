@@ -325,13 +325,13 @@ def references_size(spec: References, steps: float) -> Size:
     return Size(held, steps * spec.images * activations(spec.network.net))
 
 
-def size(spec: ImageFeatures) -> Size:
+def features_size(spec: ImageFeatures) -> Size:
     """The networks that it needs, and the reconstructions from them."""
     return references_size(spec, spec.inversion.steps * len(spec.seeds))
 
 
-HIGHLIGHTS = (Highlight("table/*/*/*", "{}: {} training, {}", "share"),)
-COLUMNS = {
+FEATURES_HIGHLIGHTS = (Highlight("table/*/*/*", "{}: {} training, {}", "share"),)
+FEATURES_COLUMNS = {
     "originals": Originals,
     "invert": InversionPath,
     "read": SetRead,
@@ -351,10 +351,10 @@ EXPERIMENTS = (
             "cpu": "10 min, and 50 min for its twelve networks",
             "paper": "not measured; a GPU job",
         },
-        highlights=HIGHLIGHTS,
-        size=size,
+        highlights=FEATURES_HIGHLIGHTS,
+        size=features_size,
         revision=4,
-        columns=COLUMNS,
+        columns=FEATURES_COLUMNS,
         data=lambda spec: (spec.network.dataset,),
         needs=needed,
     ),

@@ -17,15 +17,15 @@ from featscope.experiments.image_training import STANDARD
 from featscope.experiments.spec import Experiment
 from featscope.features.invert import InversionSpec
 from featscope.papers.at.image_features import (
-    COLUMNS,
-    HIGHLIGHTS,
+    FEATURES_COLUMNS,
+    FEATURES_HIGHLIGHTS,
     INVERSION,
     PAPER,
     QUICK,
     ImageFeatures,
+    features_size,
     needed,
     run,
-    size,
 )
 
 _QUICK: Mapping[str, Any] = {
@@ -111,9 +111,9 @@ def _variant(name: str, spec: type[ImageFeatures], shows: str, cpu: str) -> Expe
         spec=spec,
         run=run,
         takes={"quick": "1 min", "cpu": cpu, "paper": "not measured; a GPU job"},
-        highlights=HIGHLIGHTS,
-        size=size,
-        columns=COLUMNS,
+        highlights=FEATURES_HIGHLIGHTS,
+        size=features_size,
+        columns=FEATURES_COLUMNS,
         data=lambda spec: (spec.network.dataset,),
         needs=needed,
     )

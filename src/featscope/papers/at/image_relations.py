@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-REFERENCE, SAME_START, OTHER_START = "reader-is-reference", "same-start", "other-start"
+READER_IS_REFERENCE, SAME_START, OTHER_START = "reader-is-reference", "same-start", "other-start"
 #: relation → what it means for a network of some training that reads a set
 RELATIONS: Mapping[str, str] = {
-    REFERENCE: "the networks that the sets were made from read them",
+    READER_IS_REFERENCE: "the networks that the sets were made from read them",
     SAME_START: "networks of the same first weights and other images and batches read",
     OTHER_START: "networks of other first weights, images and batches read",
 }
@@ -41,7 +41,7 @@ def readers(seeds: Sequence[int], per_start: int) -> dict[int, dict[str, int]]:
     for i, group in enumerate(starts):
         following = starts[(i + 1) % len(starts)]
         for turn, seed in enumerate(group):
-            found[seed] = {REFERENCE: seed}
+            found[seed] = {READER_IS_REFERENCE: seed}
             if per_start > 1:
                 found[seed][SAME_START] = group[(turn + 1) % per_start]
             found[seed][OTHER_START] = following[turn]
