@@ -31,6 +31,7 @@ from featscope.images.groupings import grouping
 from featscope.nets.networks import NetworkSpec
 from featscope.papers.at.feature_attack_search import Duel as Pair
 from featscope.papers.at.feature_attack_search import FeatureSearch, attack_pair, draw, rate
+from featscope.papers.at.image_feature_attacks import spreads
 from featscope.papers.fa import image_fine_labels
 from featscope.papers.fa.fine_labels_columns import CURVES, PAIRS
 from featscope.papers.fa.fine_labels_duel import Duel
@@ -185,6 +186,7 @@ def test_attacked_networks_are_those_of_the_next_seed(store, capfd):
         _same_networks_other_targets(done, seed)
     table = done.summary["datasets"]["mnist"]["table"]
     cell = table["standard"]["NRF"]["mean"]["by_seed"]
+    assert set(done.summary["datasets"]["mnist"]["spread"]["standard"]["NRF"]) == {"networks", "draws"}
     frames = [
         done.part("rates", dataset="mnist", seed=seed).filter(pl.col("attack") == "NRF")
         for seed in spec.seeds
@@ -221,6 +223,21 @@ def test_sources_are_the_same_for_every_seed_and_targets_are_drawn(small_mnist):
     assert torch.equal(again[0][1], aims)
     assert all(torch.equal(images, x) for images, _ in again)
     assert any(not torch.equal(aims, other) for _, other in again)
+
+
+def test_spreads_over_networks_and_over_draws_are_told_apart():
+    """Two seeds at 0 and 1; draws of the first at 0 and .2, of the second at 1 and .6."""
+
+    def row(seed, value, **more):
+        place = {"seed": seed, "source": 1, "target": 0, "attack": "NRF"}
+        return place | {"standard": value, "adversarial": 0.5} | more
+
+    rows = [row(0, 0.0), row(1, 1.0)]
+    again = [row(0, 0.2, draw=1), row(1, 0.6, draw=1)]
+    rf = [{**one, "attack": "RF"} for one in rows], [{**one, "attack": "RF"} for one in again]
+    found = spreads([*rows, *rf[0]], [*again, *rf[1]])
+    assert found["standard"]["NRF"] == pytest.approx({"networks": 0.5**0.5, "draws": 0.3 * 0.5**0.5})
+    assert found["adversarial"]["RF"] == {"networks": 0.0, "draws": 0.0}
 
 
 def test_a_wider_ball_moves_the_reference_further(small_mnist):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from statistics import fmean, stdev
 from typing import Any, ClassVar, Literal
 
 from featscope.core.errors import require
@@ -34,7 +35,7 @@ from featscope.experiments.image_training import Epochs, activations, data_hashe
 from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.nets.classifier import REPRESENTATION
 from featscope.papers.at.feature_attack_columns import RATE, Learned, Rates, Reach, Redrawn
-from featscope.papers.at.feature_attack_search import SEARCHED, Duel, FeatureSearch, attack_pair
+from featscope.papers.at.feature_attack_search import ATTACKS, SEARCHED, Duel, FeatureSearch, attack_pair
 from featscope.papers.at.image_features import METHODS
 from featscope.papers.at.overview import FEATURE_ATTACKS_HIGHLIGHTS
 from featscope.papers.at.printed import TABLE_2, TABLE_2_PAIRS
@@ -178,7 +179,8 @@ def _one(
         made = folder.once("rates", partial(attack, threat, how), **where)
         rows += [{**where, **row} for row in made.rows]
         for again in range(1, spec.draws):
-            folder.once("redrawn", partial(attack, threat, how, again), **where, draw=again)
+            drawn = folder.once("redrawn", partial(attack, threat, how, again), **where, draw=again)
+            rows += [{**where, Redrawn.draw: again, **row} for row in drawn.rows]
         for eps in spec.reach or ():
             folder.once("reach", partial(attack, task.adversarial.attack.threat(eps), how), **where, eps=eps)
     return rows
@@ -221,6 +223,26 @@ def tables(rows: Rows, seeds: Sequence[int], pairs: Sequence[tuple[int, int]]) -
     return found
 
 
+def spreads(rows: Rows, again: Rows) -> Json:
+    """Standard deviations of the rates, means over pairs: over networks, and over draws of the target images
+    with the networks of each seed."""
+    found: Json = {}
+    for method, (key, _) in RATE.items():
+        for attack in ATTACKS:
+            over_networks: dict[Any, list[float]] = {}
+            over_draws: dict[Any, list[float]] = {}
+            for row in (row for row in (*rows, *again) if row[Rates.attack] == attack):
+                pair = (row[Rates.source], row[Rates.target])
+                over_draws.setdefault((pair, row[Rates.seed]), []).append(row[key])
+                if Redrawn.draw not in row:
+                    over_networks.setdefault(pair, []).append(row[key])
+            found.setdefault(method, {})[attack] = {
+                name: fmean(stdev(values) for values in groups.values())
+                for name, groups in (("networks", over_networks), ("draws", over_draws))
+            }
+    return found
+
+
 def needed(spec: ImageFeatureAttacks) -> Mapping[str, Request]:
     """The networks of both trainings for every data set and seed."""
     found: dict[str, Request] = {}
@@ -236,7 +258,9 @@ def run(spec: ImageFeatureAttacks, folder: Folder) -> Json:
     for name in spec.datasets:
         task: FeatureTask = getattr(spec, name)
         nets = both(task.network, task.adversarial, spec.seeds, folder)
-        rows = [row for place in range(len(spec.seeds)) for row in _one(spec, name, place, nets, folder)]
+        made = [row for place in range(len(spec.seeds)) for row in _one(spec, name, place, nets, folder)]
+        rows = [row for row in made if Redrawn.draw not in row]
+        again = [row for row in made if Redrawn.draw in row]
         learned = _learned(nets)
         folder.add("learned", learned, dataset=name)
         accuracy = {
@@ -248,6 +272,7 @@ def run(spec: ImageFeatureAttacks, folder: Folder) -> Json:
         }
         found[name] = {
             "table": tables(rows, spec.seeds, spec.pairs),
+            **({"spread": spreads(rows, again)} if again else {}),
             "accuracy": accuracy,
             "eps": task.adversarial.attack.eps,
             "data_sha256": data_hashes(name),
