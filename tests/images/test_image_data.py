@@ -442,9 +442,22 @@ def test_the_folder_is_named_by_option_variable_or_cache(tmp_path, monkeypatch):
     assert datasets.data_folder(tmp_path / "given") == tmp_path / "given"
 
 
+def test_superclasses_are_twenty_of_five():
+    groups = grouping("superclasses", 100)
+    assert [len(part) for part in groups.parts] == [5] * 20
+    assert sorted(c for part in groups.parts for c in part) == list(range(100))
+    # labels of the official list: maple 47, oak 52, palm 56, pine 59, willow 96 are the trees
+    assert groups.parts[17] == (47, 52, 56, 59, 96)
+    coarse = grouping("superclass-halves", 100)
+    assert [len(part) for part in coarse.parts] == [50, 50]
+    assert all(set(part) <= set(coarse.parts[i >= 10]) for i, part in enumerate(groups.parts))
+    with pytest.raises(BadInput, match="superclasses are those of 100 classes"):
+        grouping("superclasses", 10)
+
+
 def test_descriptions_are_complete():
     for data in DATASETS.values():
-        assert len(data.classes) == 10
+        assert len(data.classes) == (100 if data.name == "cifar100" else 10)
         assert data.hashes is None or set(data.hashes) == set(ARRAYS)
         assert replace(data, sizes=(1, 0)).bytes == np.prod(data.shape) + 1
 

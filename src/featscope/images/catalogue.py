@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from featscope.core.errors import unknown
+from featscope.images.cifar100 import CIFAR100_CLASSES
 
 ARRAYS = ("train-images", "train-labels", "test-images", "test-labels")
-Form = Literal["idx", "cifar", "svhn"]
+Form = Literal["idx", "cifar", "cifar100", "svhn"]
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,24 @@ CIFAR10 = Dataset(
     folders=("", "cifar-10-batches-bin"),
 )
 
+CIFAR100 = Dataset(
+    name="cifar100",
+    title="CIFAR-100",
+    shape=(32, 32, 3),
+    sizes=(50_000, 10_000),
+    classes=CIFAR100_CLASSES,
+    form="cifar100",
+    files=(
+        File(
+            "cifar-100-binary.tar.gz",
+            ("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",),
+            "03b5dce01913d631647c71ecec9e9cb8",
+        ),
+    ),
+    hashes=None,
+    folders=("", "cifar-100-binary"),
+)
+
 SVHN = Dataset(
     name="svhn",
     title="SVHN (cropped digits)",
@@ -234,7 +253,7 @@ SVHN = Dataset(
     folders=("", "svhn", "SVHN"),
 )
 
-DATASETS: dict[str, Dataset] = {data.name: data for data in (MNIST, FASHION, CIFAR10, SVHN)}
+DATASETS: dict[str, Dataset] = {data.name: data for data in (MNIST, FASHION, CIFAR10, CIFAR100, SVHN)}
 
 
 EFFICIENTNET = EncoderWeights(

@@ -43,6 +43,7 @@ from featscope.papers.fa import (
     glossary_past,
     image_embeddings,
     image_fine_labels,
+    image_fine_labels_cifar10,
     phase_clusters,
 )
 from featscope.sweeps.nearest import BoxSearch, known
@@ -70,6 +71,7 @@ EXPERIMENTS = (
     *clusters_width.EXPERIMENTS,
     *image_embeddings.EXPERIMENTS,
     *image_fine_labels.EXPERIMENTS,
+    *image_fine_labels_cifar10.EXPERIMENTS,
 )
 CLAIMS = (
     *claims_start.CLAIMS,
