@@ -34,7 +34,9 @@ class ImageTraining(Spec):
     """
 
     dataset: str = setting("mnist", "the data set, as `featscope data list` names it")
-    grouping: str = setting("each", "labels: each class, halves, parity, superclasses, or groups such as 0,1,8|2,3")
+    grouping: str = setting(
+        "each", "labels: each class, halves, parity, superclasses, or groups such as 0,1,8|2,3"
+    )
     train: int = setting(
         10_000, "training images, drawn by seed; the held-out share is taken from them", ge=50
     )

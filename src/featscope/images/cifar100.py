@@ -30,6 +30,4 @@ CIFAR100_CLASSES = tuple(sorted(name for names in SUPERCLASSES.values() for name
 
 def superclass_parts() -> tuple[tuple[int, ...], ...]:
     """The labels of each superclass."""
-    return tuple(
-        tuple(CIFAR100_CLASSES.index(name) for name in names) for names in SUPERCLASSES.values()
-    )
+    return tuple(tuple(CIFAR100_CLASSES.index(name) for name in names) for names in SUPERCLASSES.values())

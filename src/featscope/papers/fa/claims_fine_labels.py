@@ -17,7 +17,6 @@ from featscope.images.catalogue import DATASETS
 from featscope.papers.fa.fine_labels_columns import PAIRS, Check, FineLabelCurve
 from featscope.papers.fa.image_fine_labels import ImageFineLabels, area
 
-
 #: on CIFAR-10 the networks of `image-fine-labels` are too weak for the statement's scope
 NEEDS = {
     "mnist": Need("image-fine-labels", {"datasets": ["mnist"]}),
