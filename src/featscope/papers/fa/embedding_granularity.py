@@ -37,7 +37,7 @@ from featscope.nets.multiclass import MultiClass
 from featscope.nets.two_layer import TwoLayer, span
 from featscope.papers.fa.embedded_images import EMBEDDED, IN_ENCODER, EmbeddedImages, embeddings
 from featscope.papers.fa.embedding_heads import EmbeddingKind, Task, make_task
-from featscope.papers.fa.label_groups import LabelGroups, label_groups, slope
+from featscope.papers.fa.label_groups import LabelGroups, label_groups, median, slope
 
 #: G = 2, 5 (3+2 against 2+2+1), 6 (2+2+1 against 2+2+1) and 10 of ten classes
 TEN = ("halves", "0,1,2|3,4|5,6|7,8|9", "0,1|2,3|4|5,6|7,8|9", "each")
@@ -176,7 +176,7 @@ def medians(by_count: Mapping[int, Rows], clean: Mapping[int, Sequence[float]]) 
     shared = [i for i, rows in enumerate(together) if all(row[c.radius] > 0 for row in rows)]
 
     def middle(rows: Rows, key: str) -> float:
-        return float(torch.tensor([rows[i][key] for i in shared], dtype=torch.float64).quantile(0.5))
+        return median([rows[i][key] for i in shared])
 
     return [
         {
@@ -263,7 +263,7 @@ def run(spec: EmbeddingGranularity, folder: Folder) -> Json:
         task = make_task(train, test, spec.kind, k, spec.squared_norm)
         by_seed.append(run_seed(spec, task, seed, folder))
         rows = folder.part("average", seed=seed).read().rows
-        ratios.append(float(torch.tensor([row[AverageAttack.ratio] for row in rows]).median()))
+        ratios.append(median([row[AverageAttack.ratio] for row in rows]))
     return {
         **summarised(by_seed),
         "average_over_exact": over_seeds(ratios),

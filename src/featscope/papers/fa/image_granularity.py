@@ -29,7 +29,7 @@ from featscope.experiments.spec import Experiment, Request, Spec
 from featscope.images.catalogue import dataset
 from featscope.images.datasets import ImageBatch, load
 from featscope.papers.fa.fine_labels_duel import Duel
-from featscope.papers.fa.label_groups import LabelGroups, label_groups, slope
+from featscope.papers.fa.label_groups import LabelGroups, label_groups, median, slope
 
 #: G = 2, 5 (3+2 against 2+2+1) and 10
 TENS = ("halves", "0,1,2|3,4|5,6|7,8|9", "each")
@@ -144,7 +144,7 @@ def medians(by_count: Mapping[int, Rows]) -> Rows:
     ]
 
     def middle(rows: Rows, key: str) -> float:
-        return float(torch.tensor([rows[i][key] for i in shared], dtype=torch.float64).quantile(0.5))
+        return median([rows[i][key] for i in shared])
 
     return [
         {

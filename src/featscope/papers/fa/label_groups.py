@@ -63,6 +63,11 @@ def label_groups(texts: Sequence[str], classes: int) -> list[LabelGroups]:
     return [LabelGroups(groups, found[0]) for groups in found]
 
 
+def median(values: Sequence[float]) -> float:
+    """The median; 0 of nothing, where no radius was measured."""
+    return float(torch.tensor(values, dtype=torch.float64).quantile(0.5)) if len(values) else 0.0
+
+
 def slope(law: Sequence[float], radius: Sequence[float]) -> float:
     """The least-squares slope of log radius over log law: 1 where radii are proportional to the law, 0 where
     they do not depend on the labels; not a number where a radius is 0."""
