@@ -24,7 +24,7 @@ from featscope.core.errors import BadInput, FeatscopeError
 from featscope.core.locks import locked
 from featscope.images import data_folder as folders
 from featscope.images import datasets, formats, sources
-from featscope.images.catalogue import ARRAYS, CIFAR10, DATASETS, FASHION, MNIST, SVHN
+from featscope.images.catalogue import ARRAYS, CIFAR10, CIFAR100, DATASETS, FASHION, MNIST, SVHN
 from featscope.images.groupings import LEFT_OUT, Grouping, draw_subset, grouping, halves, parity
 
 
@@ -109,7 +109,9 @@ def fake_client(
 @pytest.mark.parametrize("data", files.ALL, ids=lambda d: d.name)
 def test_the_form_on_disk_is_the_same_whatever_the_source(data, tmp_path, monkeypatch, serve):
     _server, described, arrays = serve(data)
-    folder = files.write_files(tmp_path / "mine", files.official_files(data, arrays))
+    # Of CIFAR-100 only the archive has a published hash.
+    mine = (files.downloads if data.form == "cifar100" else files.official_files)(data, arrays)
+    folder = files.write_files(tmp_path / "mine", mine)
     datasets.fetch(described, tmp_path / "a", folder=folder)
     datasets.fetch(described, tmp_path / "b", only="official")
     seen = [tree(tmp_path / "a"), tree(tmp_path / "b")]
@@ -319,6 +321,18 @@ def test_a_changed_svhn_file_is_refused(tmp_path):
     folder = files.write_files(tmp_path / "mine", other)
     with pytest.raises(BadInput, match="not the published one"):
         datasets.fetch(described, tmp_path / "d", folder=folder)
+
+
+def test_cifar100_from_single_files_counts_as_the_user_s_own(tmp_path):
+    described, arrays = files.small(CIFAR100)
+    folder = files.write_files(tmp_path / "mine", files.official_files(CIFAR100, arrays))
+    with pytest.raises(BadInput, match=r"no cifar-100-binary.tar.gz of CIFAR-100.*add --unverified"):
+        datasets.fetch(described, tmp_path / "d", folder=folder)
+    datasets.fetch(described, tmp_path / "d", folder=folder, unverified=True)
+    assert not datasets.verify(described, tmp_path / "d")["published"]
+    other = files.downloads(CIFAR100, files.content(CIFAR100, seed=1))
+    with pytest.raises(BadInput, match="not the published one"):
+        datasets.fetch(described, tmp_path / "e", folder=files.write_files(tmp_path / "other", other))
 
 
 def test_verify_sees_one_changed_byte_and_fetch_repairs_it(tmp_path):

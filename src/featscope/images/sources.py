@@ -156,11 +156,18 @@ def from_folder(data: Dataset, folder: Path, checked: bool = True) -> Arrays:
         bare = name.removesuffix(".gz")
         return next((p / n for p in places for n in (bare, bare + ".gz") if (p / n).is_file()), None)
 
-    if data.form in _CIFAR and find(_CIFAR[data.form].train[0]) is None:
+    # Where no hash of the content is known, only the archive can be told to be the published one.
+    by_archive = data.form in _CIFAR and data.hashes is None and checked
+    if data.form in _CIFAR and (by_archive or find(_CIFAR[data.form].train[0]) is None):
         archive = find(data.files[0].name.removesuffix(".gz"))
         if archive is not None:
+            if by_archive:
+                _require_md5(archive, archive.read_bytes(), data.files[0].md5)
             return _from_cifar_archive(data, archive)
         _refuse_pickles(data, places)
+    if by_archive:
+        rule, remedy = f"no {data.files[0].name} of {data.title}", "name its folder, or add --unverified"
+        raise BadInput(rule, str(folder), remedy)
 
     def read(name: str) -> bytes:
         path = find(name)
@@ -170,15 +177,18 @@ def from_folder(data: Dataset, folder: Path, checked: bool = True) -> Arrays:
             )
         content = gunzip(path.read_bytes(), str(path))
         known = {file.name: file.md5 for file in data.files}.get(name)
-        if data.form == "svhn" and checked and _md5(content) != known:
-            raise BadInput(
-                "the file is not the published one",
-                f"{path} (MD5 {_md5(content)})",
-                "get it again, or add --unverified",
-            )
+        if data.form == "svhn" and checked:
+            _require_md5(path, content, known)
         return content
 
     return assemble(data.form, tuple(file.name for file in data.files), read)
+
+
+def _require_md5(path: Path, content: bytes, known: str | None) -> None:
+    found = _md5(content)
+    if found != known:
+        remedy = "get it again, or add --unverified"
+        raise BadInput("the file is not the published one", f"{path} (MD5 {found})", remedy)
 
 
 def _refuse_pickles(data: Dataset, places: list[Path]) -> None:
