@@ -7,6 +7,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from featscope.core.errors import BadInput
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, TrainingSpec
 from featscope.dynamics.schedules import Schedule
@@ -38,6 +39,28 @@ def test_updates_passes_and_rates_are_those_of_the_training():
     mixed = rehearse(spec(method="mixed", attack=AttackSpec(steps=7)))
     assert mixed.passes == 9 * found.passes
     assert rehearse(spec(autocast=True)).hours == pytest.approx(found.hours / 2)
+
+
+@pytest.mark.parametrize("shape", ["constant", "cyclical", "cosine", "piecewise"])
+@pytest.mark.parametrize("rise", [0.001, 0.37, 0.5, 0.999])
+def test_the_largest_rate_is_that_of_a_walk_through_all_updates(shape: str, rise: float):
+    for epochs in (1, 2, 3, 7):
+        schedule = Schedule(shape=shape, peak=0.2, rise=rise)
+        found = rehearse(spec(schedule=schedule, epochs=epochs, batch_size=450))
+        walked = [schedule((step + 0.5) / found.updates) for step in range(found.updates)]
+        assert found.rates == (walked[0], max(walked), walked[-1])
+
+
+def test_a_schedule_of_more_updates_than_can_be_walked_through_is_told():
+    found = rehearse(spec(epochs=10**30))
+    assert found.updates == 15 * 10**30
+    assert found.rates[1] == pytest.approx(0.2)
+
+
+def test_a_batch_of_more_images_than_are_left_is_refused():
+    assert rehearse(spec(held_out=0.9, batch_size=100)).updates == 3
+    with pytest.raises(BadInput, match=r"batch_size=101, 100 images"):
+        rehearse(spec(held_out=0.9, batch_size=101))
 
 
 def test_operations_are_those_of_the_layers():

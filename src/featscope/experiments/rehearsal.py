@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,9 +17,10 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from featscope.core.streams import stream
-from featscope.experiments.cost import BARE, in_bytes, in_time
+from featscope.experiments.cost import BARE, as_float, in_bytes, in_time
 from featscope.experiments.image_training import ImageTraining, activations
 from featscope.experiments.spec import Request
+from featscope.nets.networks import NetworkSpec
 
 #: the GPU that hours are told for; 19.5·10¹² operations a second in float32 by its data sheet, of which
 #: convolutions of images this small are taken to reach two fifths, and twice that in mixed precision
@@ -78,26 +80,17 @@ def _all(request: Request) -> Iterator[ImageTraining]:
 
 def rehearse(spec: ImageTraining) -> Rehearsed:
     """Build the network, take one step with a few images of noise, and walk through the schedule."""
-    net, training = spec.net.build(stream(0, "init")), spec.training
-    pixels = torch.rand(BATCH, spec.net.channels, spec.net.side, spec.net.side, generator=stream(0, "images"))
-    y = torch.arange(BATCH) % spec.net.classes
-    optimiser = torch.optim.SGD(
-        net.parameters(), training.schedule.peak, training.momentum, weight_decay=training.weight_decay
-    )
-    with FlopCounterMode(display=False) as counted:
-        loss = functional.cross_entropy(net.train()(pixels), y)
-        torch.autograd.backward(loss)
-    optimiser.step()
-    operations = counted.get_total_flops() / BATCH
+    training = spec.training
+    parameters, operations = one_step(spec.net)
     kept = spec.train - max(1, round(training.held_out * spec.train))
+    training.require_a_batch(kept)
     # A last batch of a single image is left out.
     each = kept // training.batch_size + (kept % training.batch_size > 1)
     updates = training.epochs * each
     looks = {"standard": 1, "mixed": 2 + training.attack.steps}.get(
         training.method, 1 + training.attack.steps
     )
-    passes = float(len(spec.seeds) * training.epochs * kept * looks)
-    parameters = sum(p.numel() for p in net.parameters())
+    passes = as_float(len(spec.seeds) * training.epochs * kept * looks)
     speed = OPERATIONS * REACHED * (MIXED if training.autocast else 1.0)
     # Weights, gradients, momentum and the best weights; what a batch leaves in the network, and its gradient.
     held = 4 * (5 * parameters + 2 * training.batch_size * activations(spec.net))
@@ -117,10 +110,31 @@ def rehearse(spec: ImageTraining) -> Rehearsed:
     )
 
 
+@cache
+def one_step(shape: NetworkSpec) -> tuple[int, float]:
+    """A network's parameters and the operations of one pass forwards and backwards; it is built and moved by
+    a step of plain descent, which the rates of a training do not change."""
+    net = shape.build(stream(0, "init")).train()
+    pixels = torch.rand(BATCH, shape.channels, shape.side, shape.side, generator=stream(0, "images"))
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
+    with FlopCounterMode(display=False) as counted:
+        loss = functional.cross_entropy(net(pixels), torch.arange(BATCH) % shape.classes)
+        torch.autograd.backward(loss)
+    optimiser.step()
+    return sum(p.numel() for p in net.parameters()), counted.get_total_flops() / BATCH
+
+
 def _rates(spec: ImageTraining, updates: int) -> tuple[float, float, float]:
-    """The learning rates of the first, of the largest and of the last update."""
-    found = [spec.training.schedule((step + 0.5) / updates) for step in range(updates)]
-    return found[0], max(found), found[-1]
+    """The learning rates of the first, of the largest and of the last update. A schedule rises once at most,
+    up to its `rise`, so that the largest is among the first, the last and those around the rise: no walk
+    through all of them, of which there may be 10³⁰."""
+    schedule, last = spec.training.schedule, updates - 1
+    top = int(schedule.rise * updates)
+    first, *others = [
+        schedule((step + 0.5) / updates)
+        for step in (0, *(min(max(step, 0), last) for step in (top - 1, top, top + 1)), last)
+    ]
+    return first, max(first, *others), others[-1]
 
 
 def rehearsed(request: Request) -> list[Rehearsed]:
