@@ -12,17 +12,27 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from featscope.core.errors import require
 from featscope.core.streams import stream
-from featscope.experiments.cost import BARE, in_bytes, in_time
+from featscope.dynamics.image_training import Trainer
+from featscope.dynamics.schedules import Ramp
+from featscope.experiments.cost import BARE, as_float, in_bytes, in_time
 from featscope.experiments.image_training import ImageTraining, activations
 from featscope.experiments.spec import Request
+from featscope.images.datasets import ImageBatch
 
 #: the GPU that hours are told for; 19.5·10¹² operations a second in float32 by its data sheet, of which
 #: convolutions of images this small are taken to reach two fifths, and twice that in mixed precision
 GPU, OPERATIONS, REACHED, MIXED = "A100", 19.5e12, 0.4, 2.0
+#: what the hours stand on, for who reads them
+ASSUMES = (
+    f"hours: counted operations ÷ {REACHED:.0%} of the {OPERATIONS / 1e12:.3g}·10¹² a second that an {GPU} "
+    f"has in float32, {MIXED:g} times that in mixed precision; measurements beside training are not counted"
+)
 #: images of the one step that is taken
 BATCH = 2
 
@@ -78,26 +88,19 @@ def _all(request: Request) -> Iterator[ImageTraining]:
 
 def rehearse(spec: ImageTraining) -> Rehearsed:
     """Build the network, take one step with a few images of noise, and walk through the schedule."""
-    net, training = spec.net.build(stream(0, "init")), spec.training
-    pixels = torch.rand(BATCH, spec.net.channels, spec.net.side, spec.net.side, generator=stream(0, "images"))
-    y = torch.arange(BATCH) % spec.net.classes
-    optimiser = torch.optim.SGD(
-        net.parameters(), training.schedule.peak, training.momentum, weight_decay=training.weight_decay
-    )
-    with FlopCounterMode(display=False) as counted:
-        loss = functional.cross_entropy(net.train()(pixels), y)
-        torch.autograd.backward(loss)
-    optimiser.step()
-    operations = counted.get_total_flops() / BATCH
+    net, training = spec.untrained(0), spec.training
+    operations = _operations(spec, net)
+    _one_step(spec, net)
+    parameters = sum(p.numel() for p in net.parameters())
     kept = spec.train - max(1, round(training.held_out * spec.train))
+    training.require_a_batch(kept)
     # A last batch of a single image is left out.
     each = kept // training.batch_size + (kept % training.batch_size > 1)
     updates = training.epochs * each
     looks = {"standard": 1, "mixed": 2 + training.attack.steps}.get(
         training.method, 1 + training.attack.steps
     )
-    passes = float(len(spec.seeds) * training.epochs * kept * looks)
-    parameters = sum(p.numel() for p in net.parameters())
+    passes = as_float(len(spec.seeds) * training.epochs * kept * looks)
     speed = OPERATIONS * REACHED * (MIXED if training.autocast else 1.0)
     # Weights, gradients, momentum and the best weights; what a batch leaves in the network, and its gradient.
     held = 4 * (5 * parameters + 2 * training.batch_size * activations(spec.net))
@@ -117,10 +120,48 @@ def rehearse(spec: ImageTraining) -> Rehearsed:
     )
 
 
+def _noise(spec: ImageTraining, n: int) -> ImageBatch:
+    """Images of noise with labels in turn."""
+    side, rng = spec.net.side, stream(0, "images")
+    pixels = torch.rand(n, spec.net.channels, side, side, generator=rng)
+    return ImageBatch(pixels, torch.arange(n) % spec.net.classes)
+
+
+def _operations(spec: ImageTraining, net: nn.Module) -> float:
+    """Operations of one image's way forward and backward."""
+    x, y = _noise(spec, BATCH)
+    with FlopCounterMode(display=False) as counted:
+        torch.autograd.backward(functional.cross_entropy(net.train()(x), y))
+    return float(counted.get_total_flops()) / BATCH
+
+
+def _one_step(spec: ImageTraining, net: nn.Module) -> None:
+    """One update by the training's own loss, augmentation, precision and optimiser; its attack takes a single
+    step."""
+    attack = spec.training.attack.replace(steps=1, ramp=Ramp())
+    short = spec.training.replace(attack=attack, batch_size=BATCH, epochs=1, held_out=0.5, select="clean")
+    trainer = Trainer(net, _noise(spec, 2 * BATCH), short, 0)
+    before = trainer.start()
+    after = trainer.step(before, 0)
+    require(
+        bool(after.weights.isfinite().all()) and not torch.equal(after.weights, before.weights),
+        "one step must move the weights to other numbers",
+        f"{spec.net.architecture} of width {spec.net.width}, {spec.training.method}",
+        "look at schedule and network",
+    )
+
+
 def _rates(spec: ImageTraining, updates: int) -> tuple[float, float, float]:
-    """The learning rates of the first, of the largest and of the last update."""
-    found = [spec.training.schedule((step + 0.5) / updates) for step in range(updates)]
-    return found[0], max(found), found[-1]
+    """The learning rates of the first, of the largest and of the last update. A schedule rises once at most,
+    up to its `rise`, so that the largest is among the first, the last and those around the rise: no walk
+    through all of them, of which there may be 10³⁰."""
+    schedule, last = spec.training.schedule, updates - 1
+    top = int(schedule.rise * updates)
+    first, *others = [
+        schedule((step + 0.5) / updates)
+        for step in (0, *(min(max(step, 0), last) for step in (top - 1, top, top + 1)), last)
+    ]
+    return first, max(first, *others), others[-1]
 
 
 def rehearsed(request: Request) -> list[Rehearsed]:
@@ -130,4 +171,4 @@ def rehearsed(request: Request) -> list[Rehearsed]:
 
 def as_json(found: list[Rehearsed]) -> list[dict[str, Any]]:
     """For `--json`."""
-    return [{**asdict(one), "rates": list(one.rates), "gpu": GPU} for one in found]
+    return [{**asdict(one), "rates": list(one.rates), "gpu": GPU, "assumes": ASSUMES} for one in found]
