@@ -7,7 +7,7 @@ import torch
 from typer.testing import CliRunner
 
 from featscope.bench import grows, patch, registry, steps
-from featscope.bench.timing import Growth, Ratio, growth, machine, printed_time, threads
+from featscope.bench.timing import FittedGrowth, Ratio, growth, machine, printed_time, threads
 from featscope.cli import bench as cli
 from featscope.cli.main import app
 
@@ -68,7 +68,7 @@ def test_what_grows_runs() -> None:
 
 
 def test_the_command_states_the_machine_and_prints_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = [Ratio("a", "b", 2.0, 1.5, 2.5, "same"), Growth("c", "d", 1.25, 1.0, 1.5, "10: 1 s")]
+    lines = [Ratio("a", "b", 2.0, 1.5, 2.5, "same"), FittedGrowth("c", "d", 1.25, 1.0, 1.5, "10: 1 s")]
     monkeypatch.setattr(registry, "measure", lambda name: iter(lines))
     printed = CliRunner().invoke(app, ["bench", "patch"], env={"COLUMNS": "200"}).output
     assert cli.bench.__doc__ is not None
