@@ -13,7 +13,7 @@ from featscope.dynamics.image_training import AttackSpec, TrainingSpec
 from featscope.dynamics.schedules import Schedule
 from featscope.experiments.image_training import ImageTraining
 from featscope.experiments.registry import experiment, experiments
-from featscope.experiments.rehearsal import rehearse, rehearsed, trainings
+from featscope.experiments.rehearsal import own_step, rehearse, rehearsed, trainings
 from featscope.experiments.spec import Request, resolve
 from featscope.nets.networks import NetworkSpec
 
@@ -39,6 +39,28 @@ def test_updates_passes_and_rates_are_those_of_the_training():
     mixed = rehearse(spec(method="mixed", attack=AttackSpec(steps=7)))
     assert mixed.passes == 9 * found.passes
     assert rehearse(spec(autocast=True)).hours == pytest.approx(found.hours / 2)
+
+
+@pytest.mark.parametrize("shape", ["constant", "cyclical", "cosine", "piecewise"])
+@pytest.mark.parametrize("rise", [0.001, 0.37, 0.5, 0.999])
+def test_the_largest_rate_is_that_of_a_walk_through_all_updates(shape: str, rise: float):
+    for epochs in (1, 2, 3, 7):
+        schedule = Schedule(shape=shape, peak=0.2, rise=rise)
+        found = rehearse(spec(schedule=schedule, epochs=epochs, batch_size=450))
+        walked = [schedule((step + 0.5) / found.updates) for step in range(found.updates)]
+        assert found.rates == (walked[0], max(walked), walked[-1])
+
+
+def test_a_schedule_of_more_updates_than_can_be_walked_through_is_told():
+    found = rehearse(spec(epochs=10**30))
+    assert found.updates == 15 * 10**30
+    assert found.rates[1] == pytest.approx(0.2)
+
+
+def test_a_batch_of_more_images_than_are_left_is_refused():
+    assert rehearse(spec(held_out=0.9, batch_size=100)).updates == 3
+    with pytest.raises(BadInput, match=r"batch_size=101, 100 images"):
+        rehearse(spec(held_out=0.9, batch_size=101))
 
 
 def test_operations_are_those_of_the_layers():
@@ -114,15 +136,23 @@ def test_the_step_is_the_training_s_own(method: str, monkeypatch) -> None:
         seen.append((self.spec.method, len(y), self.spec.attack.steps))
         return usual(self, net, x, y, epoch, rng)
 
+    own_step.cache_clear()
     monkeypatch.setattr(image_training.Trainer, "loss", watched)
     rehearse(spec(method=method, attack=AttackSpec(steps=7)))
     assert seen == [(method, 2, 1)]
+    # The same network under the same training, at another rate, is not built again.
+    rehearse(spec(method=method, attack=AttackSpec(steps=9), schedule=Schedule(peak=0.3)))
+    assert len(seen) == 1
 
 
-def test_a_step_that_leaves_the_numbers_is_refused() -> None:
+def test_a_step_that_leads_nowhere_is_refused(monkeypatch) -> None:
+    from featscope.dynamics import image_training
+
+    own_step.cache_clear()
+    monkeypatch.setattr(image_training.Trainer, "step", lambda self, state, t: state)
     with pytest.raises(BadInput, match="one step must move"):
-        # The decay of the weights alone is 10³⁸ · 10⁶ times a weight, beyond float32.
-        rehearse(spec(weight_decay=1e6, schedule=Schedule(shape="constant", peak=1e38)))
+        rehearse(spec())
+    own_step.cache_clear()
 
 
 def test_the_command_says_it_and_runs_nothing(tmp_path):

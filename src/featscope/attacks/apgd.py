@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from featscope.attacks.ascent import Highest, Seen, ascend, fooling, through, widened
+from featscope.attacks.ascent import Highest, Seen, UntilFooled, ascend, fooling, through, widened
 from featscope.attacks.mode import kept
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require_at_least
@@ -37,12 +37,13 @@ def checkpoints(steps: int) -> list[int]:
 @dataclass(frozen=True)
 class APGD:
     """Per example: a step of 2ε, halved where too few steps helped or nothing was gained, back at the best
-    point.
+    point. ``stop_early`` leaves an example alone once it is fooled, which is all that robust accuracy asks.
     """
 
     objective: str = "cross-entropy"
     steps: int = 50
     restarts: int = 1
+    stop_early: bool = False
 
     def __post_init__(self) -> None:
         require_at_least("steps", self.steps, 1)
@@ -57,13 +58,12 @@ class APGD:
     def __call__(self, model: Model, x: Tensor, y: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:
         """Return for each example the perturbation of smallest margin among all starts and steps."""
         with kept(model), torch.no_grad():
-            best, look = (
-                Highest(torch.zeros_like(x), fooling(model(x), y)),
-                through(model, loss(self.objective)),
-            )
+            kind = UntilFooled if self.stop_early else Highest
+            best, look = kind(torch.zeros_like(x), fooling(model(x), y)), through(model, loss(self.objective))
             for _ in range(self.restarts):
-                start, move = threat.sample(x, rng), AdaptiveSteps(threat, self.steps)
-                ascend(look, move, start, self.steps, best, x, y)
+                first, move = threat.sample(x, rng), AdaptiveSteps(threat, self.steps)
+                climbing = best.begin(first, x, y) if isinstance(best, UntilFooled) else (first, x, y)
+                ascend(look, move, climbing[0], self.steps, best, *climbing[1:])
         return best.delta
 
 
@@ -83,6 +83,12 @@ class AdaptiveSteps:
             self.reconsider(step - self.mark)
             self.mark = step
         return self._move(x, 1.0 if step == 0 else MOMENTUM)
+
+    def leave(self, going: Tensor) -> None:
+        """Forget the examples that do not go on."""
+        for name, kept_of_each in vars(self).items():
+            if isinstance(kept_of_each, Tensor):
+                setattr(self, name, kept_of_each[going])
 
     def begin(self, delta: Tensor, value: Tensor, gradient: Tensor) -> None:
         """Steps of 2ε, nothing gained yet."""

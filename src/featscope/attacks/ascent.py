@@ -28,7 +28,8 @@ class Seen(NamedTuple):
 
 #: (points x + δ, their labels if there are any) ↦ what is seen there
 Inspect = Callable[..., Seen]
-#: (number of the step, x, δ, what is seen at x + δ) ↦ the next δ
+#: (number of the step, x, δ, what is seen at x + δ) ↦ the next δ; one that remembers something of each
+#: example has ``leave``, which is told who goes on
 Move = Callable[[int, Tensor, Tensor, Seen], Tensor]
 #: (δ, score) ↦ which of the examples go on; None: all
 Keep = Callable[[Tensor, Tensor], Tensor | None]
@@ -43,6 +44,7 @@ def ascend(
 
     The first and the last point are shown, too. Who does not go on leaves the batch.
     """
+    leave = getattr(move, "leave", None)
     for step in range(steps):
         if not len(delta):
             return delta
@@ -51,6 +53,8 @@ def ascend(
         delta = move(step, x, delta, seen)
         if going is not None:
             delta, x, labels = delta[going], x[going], tuple(part[going] for part in labels)
+            if leave is not None:
+                leave(going)
     if keep is not None and len(delta):
         keep(delta, look(x + delta, *labels).score)
     return delta

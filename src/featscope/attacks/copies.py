@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from featscope.attacks.mode import in_mode
+from featscope.attacks.straight_through import seeing_copy
 from featscope.core.linearise import Model
 from featscope.core.losses import margin
 from featscope.nets.fold import evenly, fold
@@ -52,10 +53,13 @@ Search = Callable[[Model, Tensor, str], Fallen]
 
 def fast_copy(model: Model, x: Tensor, fast: bool = True) -> tuple[Model, int]:
     """What is searched, a folded copy of a network or the model as it is, and how many BatchNorms were
-    folded.
+    folded. Of a network without gradients it is the copy whose steps have a slope, where there is one.
     """
     if not (fast and isinstance(model, nn.Module)):
         return model, 0
+    seeing = seeing_copy(model, x)
+    if seeing is not None:
+        return seeing, 0
     copy = fold(model, x)
     return copy.model, copy.folded
 

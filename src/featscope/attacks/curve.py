@@ -19,6 +19,8 @@ from featscope.attacks.copies import Fallen
 from featscope.attacks.evaluate import tried
 from featscope.attacks.mode import in_mode
 from featscope.attacks.pgd import PGD, Attack
+from featscope.attacks.square import Square
+from featscope.attacks.straight_through import blind
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
 from featscope.core.linearise import Model
@@ -100,6 +102,8 @@ def fall(
             else:
                 search.descend(attack)
             found.after[attack.name] = found.fooled_at.clone()
+            if place == 0:
+                search.look_around()
     return found
 
 
@@ -151,6 +155,20 @@ class _Search:
     rng: torch.Generator
     fooled_at: Tensor
     delta: Tensor
+    #: who has no gradient at all, and is left to a search without
+    blind: Tensor | None = None
+
+    def look_around(self) -> None:
+        """Who of those that withstood the first attack has no gradient: not at the example, and not at a
+        random point of the smallest ball. No climb can move them.
+        """
+        here = self.threat.with_radius(self.radii[0])
+        left = (self.fooled_at > self.radii[0]).nonzero()[:, 0].to(self.x.device)
+        self.blind = torch.zeros(len(self.y), dtype=torch.bool)
+        if len(left):
+            away = here.sample(self.x[left], self.rng.clone_state())
+            unseen = blind(self.model, self.x[left]) & blind(self.model, self.x[left] + away)
+            self.blind[left.cpu()] = unseen.cpu()
 
     def begin(self) -> Tensor:
         """Examples that are wrong as they are have radius 0; the others are returned."""
@@ -189,7 +207,10 @@ class _Search:
         """
         beyond = torch.inf
         for radius in reversed(self.radii):
-            left = ((self.fooled_at > radius) & (self.fooled_at <= beyond)).nonzero()[:, 0].to(self.x.device)
+            standing = (self.fooled_at > radius) & (self.fooled_at <= beyond)
+            if self.blind is not None and not isinstance(attack, Square):
+                standing &= ~self.blind
+            left = standing.nonzero()[:, 0].to(self.x.device)
             beyond = radius
             if not len(left):
                 continue

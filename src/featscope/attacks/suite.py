@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from featscope.attacks.admit import admit
+from featscope.attacks.aimed import Aimed
 from featscope.attacks.apgd import APGD
 from featscope.attacks.copies import Fallen, Search, fast_copy, search
 from featscope.attacks.curve import AccuracyCurve, count, fall, require_ascending
@@ -26,15 +27,13 @@ from featscope.attacks.square import Square
 from featscope.attacks.threat import Threat
 from featscope.core.errors import require
 from featscope.core.linearise import Model, linearise
-from featscope.core.losses import CROSS_ENTROPY, SOFT_MARGIN, loss
+from featscope.core.losses import CROSS_ENTROPY, MARGIN, SOFT_MARGIN, loss
 from featscope.core.streams import stream
 
 #: shares of the examples beyond which a warning is given
 ZERO_GRADIENT = 0.05
 BLACK_BOX = 0.01
 
-#: starts of the adaptive ascent: where one ends below the boundary, another may not
-RESTARTS = 3
 #: how much longer the search without gradients looks once it has found something
 PERSIST = 10
 
@@ -44,15 +43,15 @@ SINGLE = PGD(SOFT_MARGIN.name, steps=20, stop_early=True)
 
 
 def ensemble(steps: int = 50, queries: int = 500) -> list[Attack]:
-    """A cheap PGD first, adaptive PGD on the soft margin and on the margin, PGD at every wrong class, the
-    nearest way to the likeliest, and a search without gradients last.
+    """A cheap PGD first, adaptive PGD on the margin, the nearest way to the likeliest classes, PGD at every
+    wrong class, adaptive PGD on the soft margin, and a search without gradients last.
     """
     return [
         replace(SINGLE, steps=min(steps, SINGLE.steps)),
-        APGD(SOFT_MARGIN.name, steps, RESTARTS),
-        APGD("margin", steps),
-        PGD("margin", steps, every_target=True, stop_early=True),
+        APGD(MARGIN.name, steps, stop_early=True),
         NearestAttack(steps),
+        Aimed(steps),
+        APGD(SOFT_MARGIN.name, steps, stop_early=True),
         Square(queries, persist=PERSIST),
     ]
 
@@ -231,8 +230,8 @@ def usual_attacks(x: Tensor, steps: int = 50) -> tuple[list[Attack], list[str]]:
 
 
 def _quick(attacks: Sequence[Attack]) -> list[Attack]:
-    """What the sample is searched with: gradients are what a copy can lose."""
-    return [attack for attack in attacks if not isinstance(attack, Square)]
+    """What the sample is searched with: gradients are what a copy can lose, and two attacks show it."""
+    return [attack for attack in attacks if not isinstance(attack, Square)][:2]
 
 
 def _afterwards(

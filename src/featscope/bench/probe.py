@@ -26,7 +26,7 @@ from featscope.core.streams import stream
 THREAT = Threat("Linf", 0.03, 3, bounds=(0.0, 1.0))
 #: without convolutions the networks withstand more: a radius at which some examples fall and some do not
 WIDE = THREAT.with_radius(0.06)
-EXAMPLES = 100
+EXAMPLES = 200
 #: as in the probe with a usual budget
 STEPS, QUERIES = 50, 500
 

@@ -6,7 +6,8 @@ what searched or certified.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,43 @@ from featscope.core.errors import BadInput
 
 Array = NDArray[np.float64]
 LowHigh = tuple[Array, Array]
+
+
+def _normal_share(at: Array) -> Array:
+    share: Array = np.vectorize(math.erf, otypes=[np.float64])(at / math.sqrt(2)) / 2 + 0.5
+    return share
+
+
+def _gelu(at: Array, approximate: str) -> Array:
+    if approximate == "tanh":
+        curve: Array = at / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (at + 0.044715 * at**3)))
+        return curve
+    return at * _normal_share(at)
+
+
+def _elu(at: Array, alpha: float) -> Array:
+    curve: Array = np.where(at > 0, at, alpha * np.expm1(np.minimum(at, 0)))
+    return curve
+
+
+def _logistic(at: Array) -> Array:
+    share: Array = np.exp(-np.logaddexp(0, -at))
+    return share
+
+
+#: activations of which only the slope is bounded
+SLOPED: dict[str, Callable[..., Array]] = {
+    "leaky_relu": lambda at, negative_slope: np.where(at > 0, at, negative_slope * at),
+    "elu": _elu,
+    "gelu": _gelu,
+    "silu": lambda at: at * _logistic(at),
+    "mish": lambda at: at * np.tanh(np.logaddexp(0, at)),
+    "selu": lambda at: 1.0507009873554805 * _elu(at, 1.6732632423543772),
+    "hardswish": lambda at: at * np.clip(at + 3, 0, 6) / 6,
+    "softsign": lambda at: at / (1 + np.abs(at)),
+    "abs": lambda at: np.abs(at),
+    "clip": lambda at, low, high: np.clip(at, low, high),
+}
 
 
 def _two(value: Any) -> tuple[int, int]:
@@ -60,6 +98,9 @@ class Plain:
             return 1 / (1 + np.exp(-given[0]))
         if kind == "softplus":
             return np.logaddexp(0, given[0])
+        if kind in SLOPED:
+            bent: Array = SLOPED[kind](given[0], **options)
+            return bent
         if kind == "max":
             cut, _ = _windows(
                 given[0], options["kernel_size"], options["stride"], options["padding"], -np.inf

@@ -17,10 +17,13 @@ from featscope.certificates.arrays import require_fitting, require_labels, requi
 from featscope.certificates.balls import least_margin
 from featscope.certificates.certificate import Certificate, Recheck, read_arrays
 from featscope.certificates.layers import Array, Plain
+from featscope.certificates.lipschitz import safe_radii
 from featscope.core.errors import BadInput
 
 #: relative room for the rounding of a network in single precision, whose layers are checked in double
 ROUNDING = 1e-5
+#: relative room for the rounding of a radius
+ROOM = 1e-6
 DOCUMENT, PARTS, NETWORK, CERTIFIED = "probe.json", "parts", "network", "certified"
 Function = Callable[[Array], Array]
 
@@ -126,10 +129,14 @@ def check_radii(c: Certificate) -> Recheck:
     require_numbers(x, radius)
     net, norm, bounds = c.constants["net"], c.constants["norm"], c.constants["bounds"]
     hints = c.constants.get("hints", [])
-    proved = [
-        least_margin(net, x[i : i + 1], int(y[i]), float(radius[i]) * (1 - 1e-6), norm, bounds, hints) > 0
-        for i in range(len(y))
-    ]
+    if c.constants.get("by") == "Lipschitz":
+        require_labels(bool(((y >= 0) & (y < net.outputs(x[:1]).shape[1])).all()), y, "the network's classes")
+        proved = list(radius * (1 - ROOM) <= safe_radii(net, x, y, norm))
+    else:
+        proved = [
+            least_margin(net, x[i : i + 1], int(y[i]), float(radius[i]) * (1 - ROOM), norm, bounds, hints) > 0
+            for i in range(len(y))
+        ]
     told = f"{sum(proved)} of {len(y)} radii ({norm}) proved, the largest {radius.max(initial=0):.4g}"
     if not all(proved):
         return Recheck(told, f"{len(y) - sum(proved)} radii are not proved")

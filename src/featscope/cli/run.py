@@ -25,26 +25,22 @@ from featscope.cli.console import (
     tell,
 )
 from featscope.cli.until import refuse_with_until, run_until
-from featscope.core.errors import known_as, require, require_at_least
+from featscope.core.errors import known_as, require
 
 if TYPE_CHECKING:
     from featscope.experiments.run import Run
     from featscope.experiments.spec import Request
 
-#: more are a slip of the finger
-MOST_SEEDS = 10_000
-
 
 def overrides(assignments: Sequence[str], seeds: int | None) -> dict[str, Any]:
     """What `--set` and `--seeds` change."""
     from featscope.experiments.keys import parse_assignments
+    from featscope.experiments.spec import first_seeds
 
     changes = parse_assignments(list(assignments))
     if seeds is not None:
-        require_at_least("--seeds", seeds, 1)
-        require(seeds <= MOST_SEEDS, f"--seeds is at most {MOST_SEEDS}", f"--seeds {seeds}", "lower it")
         require("seeds" not in changes, "a setting is given twice", "--seeds and --set seeds", "give it once")
-        changes["seeds"] = list(range(seeds))
+        changes["seeds"] = first_seeds(seeds)
     return changes
 
 

@@ -166,6 +166,7 @@ class Folder:
     #: finished runs that the experiment said it needs, by its own labels
     needed: dict[str, StoredRun] = field(default_factory=dict)
     started: float = field(default_factory=time.time)
+    worked: float = field(default_factory=time.process_time)
     #: what a reader of the run should know of how it was made
     notes: Json = field(default_factory=dict)
 
@@ -263,6 +264,7 @@ class Folder:
         return {
             "started": self.started,
             "wall_seconds": round(time.time() - self.started, 2),
+            "cpu_seconds": round(time.process_time() - self.worked, 2),
             "finished": True,
         }
 
@@ -272,6 +274,11 @@ class Store:
     """All runs below one folder."""
 
     root: Path
+
+    def __post_init__(self) -> None:
+        there = next((place for place in (self.root, *self.root.parents) if place.exists()), None)
+        free = there is None or there.is_dir()
+        require(free, "runs need a folder, and this is a file", f"out={str(there)!r}", "name a folder")
 
     def place(self, identity: Json) -> Path:
         """Where the run of this spec is or will be."""

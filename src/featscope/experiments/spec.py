@@ -16,7 +16,7 @@ import torch
 from pydantic import BaseModel, field_validator
 
 from featscope.core.columns import Columns
-from featscope.core.errors import known_as, require
+from featscope.core.errors import known_as, require, require_whole
 from featscope.core.files import canonical
 from featscope.core.frozen import Value, identity_form, other_types, registered
 from featscope.core.looks import LOOKS
@@ -46,6 +46,17 @@ class Readable(HasSettings, Protocol):
     def part(self, name: str, **labels: Label) -> pl.DataFrame:
         """The rows of one part."""
         ...
+
+
+#: more are a slip of the finger
+MOST_SEEDS = 10_000
+
+
+def first_seeds(count: int) -> list[int]:
+    """The seeds 0 … count − 1."""
+    require_whole("seeds", count, 1)
+    require(count <= MOST_SEEDS, f"seeds are at most {MOST_SEEDS}", f"seeds={count}", "take fewer")
+    return list(range(count))
 
 
 class Spec(Value):

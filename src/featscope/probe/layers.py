@@ -1,5 +1,5 @@
 """A network as a list of layers that can be bounded and written down: affine maps, ReLUs and other increasing
-activations, pools, sums.
+activations, pools, sums; and activations of which only the slope is bounded (:mod:`featscope.probe.slopes`).
 
 It is read from a trace of the network and kept only if it gives the network's outputs. What cannot be read so
 has no certificate, and the reason is said.
@@ -18,6 +18,7 @@ from torch.nn import functional
 from featscope.core.errors import FeatscopeError
 from featscope.nets.adapters import Cast, OneLogit
 from featscope.nets.fold import freeze
+from featscope.probe.slopes import SLOPED, kind_of
 
 #: outputs may differ by this share of their size (the layers are float64, the network may be float32)
 AGREEMENT = 1e-4
@@ -59,6 +60,8 @@ class Layer:
             return pooled
         if self.kind in ACTIVATIONS:
             return ACTIVATIONS[self.kind](values[0])
+        if self.kind in SLOPED:
+            return SLOPED[self.kind].function(values[0], **self.options)
         return self.linear_part(values[0]) + self.constant(values[0])
 
     def constant(self, like: Tensor) -> Tensor:
@@ -202,6 +205,9 @@ class _Reader(fx.Interpreter):
             shape = {"shape": list(value.shape[1:])}
             whole = Layer("average", reads, {}, {"kernel_size": list(first.shape[2:])})
             return [whole, Layer("reshape", (len(self.layers) + 1,), {}, shape)]
+        known = kind_of(name, target, args, kwargs) if len(reads) == 1 else None
+        if known is not None:
+            return [Layer(known[0], reads, {}, known[1])]
         raise Unreadable(f"no bound is known for its layer {name}")
 
 

@@ -24,6 +24,7 @@ from featscope.probe.findings import Sign, exact_share
 from featscope.probe.indicators import SAMPLE, indicators
 from featscope.probe.keep import Keep
 from featscope.probe.layers import Layer, Unreadable, layers_of
+from featscope.probe.lipschitz import lipschitz_radii, only_lipschitz
 from featscope.probe.subject import Subject
 
 #: radii of the curve in units of the user's
@@ -35,6 +36,8 @@ CERTIFYING = 0.3
 #: examples that are certified, at most
 CERTIFIED = 200
 NAME = "robustness"
+#: how radii are certified
+LINEAR, LIPSCHITZ = "linear bounds", "Lipschitz constant"
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +262,11 @@ def _certify(subject: Subject, x: Tensor, y: Tensor, upper: Tensor, seconds: flo
         layers = layers_of(subject.network, x)
     except Unreadable as error:
         return Certified(torch.zeros(0), "none", f"no certificate: {error}")
+    if only_lipschitz(layers):
+        first = min(CERTIFIED, len(y))
+        told = "bounds by linear functions are not known for its activations"
+        radius = lipschitz_radii(layers, x[:first], y[:first], subject.norm)
+        return Certified(radius, LIPSCHITZ, f"{told}; the product of its layers' norms is, and is weak")
     room = 1.0 if subject.bounds is None else subject.bounds[1] - subject.bounds[0]
     far = room if subject.norm == "Linf" else room * math.sqrt(x[0].numel())
     beyond = torch.where(upper.isfinite(), upper, max(far, 10 * subject.eps))
@@ -277,7 +285,7 @@ def _certify(subject: Subject, x: Tensor, y: Tensor, upper: Tensor, seconds: flo
         found.append(keep.once(f"{NAME}-certified-{number:03}", make)["radius"])
         keep.report("certificates", number + 1, len(pieces))
     radius = torch.cat(found) if found else torch.zeros(0)
-    return Certified(radius, "linear bounds")
+    return Certified(radius, LINEAR)
 
 
 def _affordable(

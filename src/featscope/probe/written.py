@@ -10,6 +10,7 @@ from torch import Tensor
 from featscope.probe.bounds import worth_lines
 from featscope.probe.keep import Keep
 from featscope.probe.layers import Layer, Unreadable, layers_of
+from featscope.probe.lipschitz import only_lipschitz
 
 NETWORK, CERTIFIED = "network", "certified"
 
@@ -47,8 +48,11 @@ def certificates(keep: Keep, index: Tensor, radius: Tensor) -> None:
 
     def make() -> dict[str, Any]:
         arrays = {"x": subject.x[where], "y": subject.y[where], "index": where, "radius": radius[proved]}
-        hints = worth_lines(layers_of(subject.network, subject.x), subject.x, subject.norm == "L2")
-        return {**arrays, "norm": subject.norm, "bounds": subject.bounds, "hints": hints}
+        facts = {"norm": subject.norm, "bounds": subject.bounds}
+        layers = layers_of(subject.network, subject.x)
+        if only_lipschitz(layers):
+            return {**arrays, **facts, "by": "Lipschitz"}
+        return {**arrays, **facts, "hints": worth_lines(layers, subject.x, subject.norm == "L2")}
 
     if len(proved):
         keep.once(CERTIFIED, make)

@@ -237,8 +237,8 @@ def overfitting(run: Run) -> Picture:
         title=f"Learning curves of adversarial training: {_setting(run)}",
         caption=(
             "Accuracy on training and on test images during adversarial training, clean and under PGD. Thin "
-            "lines are seeds, thick ones their median. The upright line is the recorded epoch after which none "
-            "was better on held-out images, median over seeds."
+            "lines are seeds, thick ones their median. The upright line is the recorded epoch after which "
+            "none was better on held-out images, median over seeds."
         ),
         alt="Line chart of accuracy over epochs: clean and under attack, on training and on test images.",
         spec=side_by_side(
