@@ -92,7 +92,7 @@ def test_what_a_look_has_settled_stays_settled(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(module, "claims", lambda: {"T-1": Claim("T-1", "at", "AT Figure 1", "x", (), both)})
     found = until(Wanted("draws", "cpu", {"later": -30.0}), Store(tmp_path), plan=PLAN)
     assert [look.judged[0].line.verdict for look in found.looks] == ["INCONCLUSIVE", "HOLDS", "INCONCLUSIVE"]
-    assert [(judged.line.verdict, seeds) for judged, seeds in found.verdicts][:1] == [("HOLDS", 4)]
+    assert next((judged.line.verdict, seeds) for judged, seeds in found.verdicts) == ("HOLDS", 4)
     assert found.why == "last look"
 
 
