@@ -13,7 +13,7 @@ from featscope.dynamics.image_training import AttackSpec, TrainingSpec
 from featscope.dynamics.schedules import Schedule
 from featscope.experiments.image_training import ImageTraining
 from featscope.experiments.registry import experiment, experiments
-from featscope.experiments.rehearsal import rehearse, rehearsed, trainings
+from featscope.experiments.rehearsal import own_step, rehearse, rehearsed, trainings
 from featscope.experiments.spec import Request, resolve
 from featscope.nets.networks import NetworkSpec
 
@@ -136,15 +136,23 @@ def test_the_step_is_the_training_s_own(method: str, monkeypatch) -> None:
         seen.append((self.spec.method, len(y), self.spec.attack.steps))
         return usual(self, net, x, y, epoch, rng)
 
+    own_step.cache_clear()
     monkeypatch.setattr(image_training.Trainer, "loss", watched)
     rehearse(spec(method=method, attack=AttackSpec(steps=7)))
     assert seen == [(method, 2, 1)]
+    # The same network under the same training, at another rate, is not built again.
+    rehearse(spec(method=method, attack=AttackSpec(steps=9), schedule=Schedule(peak=0.3)))
+    assert len(seen) == 1
 
 
-def test_a_step_that_leaves_the_numbers_is_refused() -> None:
+def test_a_step_that_leads_nowhere_is_refused(monkeypatch) -> None:
+    from featscope.dynamics import image_training
+
+    own_step.cache_clear()
+    monkeypatch.setattr(image_training.Trainer, "step", lambda self, state, t: state)
     with pytest.raises(BadInput, match="one step must move"):
-        # The decay of the weights alone is 10³⁸ · 10⁶ times a weight, beyond float32.
-        rehearse(spec(weight_decay=1e6, schedule=Schedule(shape="constant", peak=1e38)))
+        rehearse(spec())
+    own_step.cache_clear()
 
 
 def test_the_command_says_it_and_runs_nothing(tmp_path):

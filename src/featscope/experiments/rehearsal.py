@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import torch
-from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from featscope.core.errors import require
 from featscope.core.streams import stream
-from featscope.dynamics.image_training import Trainer
-from featscope.dynamics.schedules import Ramp
+from featscope.dynamics.image_training import Trainer, TrainingSpec
+from featscope.dynamics.schedules import Ramp, Schedule
 from featscope.experiments.cost import BARE, as_float, in_bytes, in_time
 from featscope.experiments.image_training import ImageTraining, activations
 from featscope.experiments.spec import Request
 from featscope.images.datasets import ImageBatch
+from featscope.nets.networks import NetworkSpec
 
 #: the GPU that hours are told for; 19.5·10¹² operations a second in float32 by its data sheet, of which
 #: convolutions of images this small are taken to reach two fifths, and twice that in mixed precision
@@ -88,10 +89,9 @@ def _all(request: Request) -> Iterator[ImageTraining]:
 
 def rehearse(spec: ImageTraining) -> Rehearsed:
     """Build the network, take one step with a few images of noise, and walk through the schedule."""
-    net, training = spec.untrained(0), spec.training
-    operations = _operations(spec, net)
-    _one_step(spec, net)
-    parameters = sum(p.numel() for p in net.parameters())
+    training = spec.training
+    parameters, operations = one_step(spec.net)
+    own_step(spec.net, _short(training))
     kept = spec.train - max(1, round(training.held_out * spec.train))
     training.require_a_batch(kept)
     # A last batch of a single image is left out.
@@ -120,34 +120,43 @@ def rehearse(spec: ImageTraining) -> Rehearsed:
     )
 
 
-def _noise(spec: ImageTraining, n: int) -> ImageBatch:
+def _noise(shape: NetworkSpec, n: int) -> ImageBatch:
     """Images of noise with labels in turn."""
-    side, rng = spec.net.side, stream(0, "images")
-    pixels = torch.rand(n, spec.net.channels, side, side, generator=rng)
-    return ImageBatch(pixels, torch.arange(n) % spec.net.classes)
+    pixels = torch.rand(n, shape.channels, shape.side, shape.side, generator=stream(0, "images"))
+    return ImageBatch(pixels, torch.arange(n) % shape.classes)
 
 
-def _operations(spec: ImageTraining, net: nn.Module) -> float:
-    """Operations of one image's way forward and backward."""
-    x, y = _noise(spec, BATCH)
+@cache
+def one_step(shape: NetworkSpec) -> tuple[int, float]:
+    """A network's parameters and the operations of one pass forwards and backwards."""
+    net = shape.build(stream(0, "init")).train()
+    x, y = _noise(shape, BATCH)
     with FlopCounterMode(display=False) as counted:
-        torch.autograd.backward(functional.cross_entropy(net.train()(x), y))
-    return float(counted.get_total_flops()) / BATCH
+        torch.autograd.backward(functional.cross_entropy(net(x), y))
+    return sum(p.numel() for p in net.parameters()), counted.get_total_flops() / BATCH
 
 
-def _one_step(spec: ImageTraining, net: nn.Module) -> None:
-    """One update by the training's own loss, augmentation, precision and optimiser; its attack takes a single
-    step."""
-    attack = spec.training.attack.replace(steps=1, ramp=Ramp())
-    short = spec.training.replace(attack=attack, batch_size=BATCH, epochs=1, held_out=0.5, select="clean")
-    trainer = Trainer(net, _noise(spec, 2 * BATCH), short, 0)
+def _short(training: TrainingSpec) -> TrainingSpec:
+    """The training's loss, augmentation and precision, with one step of its attack and a rate at which one
+    step cannot go wrong."""
+    attack = training.attack.replace(steps=1, ramp=Ramp(), step_size=None)
+    plain = Schedule(shape="constant", peak=0.01)
+    return TrainingSpec(epochs=1, batch_size=BATCH, held_out=0.5, schedule=plain).replace(
+        method=training.method, attack=attack, augment=training.augment, autocast=training.autocast
+    )
+
+
+@cache
+def own_step(shape: NetworkSpec, short: TrainingSpec) -> None:
+    """Build a network and move it by one step of a training."""
+    trainer = Trainer(shape.build(stream(0, "init")), _noise(shape, 2 * BATCH), short, 0)
     before = trainer.start()
     after = trainer.step(before, 0)
     require(
         bool(after.weights.isfinite().all()) and not torch.equal(after.weights, before.weights),
         "one step must move the weights to other numbers",
-        f"{spec.net.architecture} of width {spec.net.width}, {spec.training.method}",
-        "look at schedule and network",
+        f"{shape.architecture} of width {shape.width}, {short.method}, eps={short.attack.eps}",
+        "look at network and attack",
     )
 
 

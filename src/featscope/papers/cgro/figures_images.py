@@ -232,18 +232,28 @@ def overfitting(run: Run) -> Picture:
     )
     rows = run.part("training")
     drawn = [OverSeeds(name, look, *by_seed(rows, column, Epochs.step)) for column, look, name in lines]
+    best = [Rule(epoch, "best by held-out images") for epoch in _best_epoch(rows)]
     return Picture(
         title=f"Learning curves of adversarial training: {_setting(run)}",
         caption=(
             "Accuracy on training and on test images during adversarial training, clean and under PGD. Thin "
-            "lines are seeds, "
-            "thick ones their median."
+            "lines are seeds, thick ones their median. The upright line is the recorded epoch after which "
+            "none was better on held-out images, median over seeds."
         ),
         alt="Line chart of accuracy over epochs: clean and under attack, on training and on test images.",
-        spec=side_by_side([Panel("adversarial training", EPOCH, ACCURACY, drawn, width=380, height=240)]),
+        spec=side_by_side(
+            [Panel("adversarial training", EPOCH, ACCURACY, drawn, best, width=380, height=240)]
+        ),
         claims=("CG-F1",),
         reproduces="CGRO Figure 1",
     )
+
+
+def _best_epoch(rows: pl.DataFrame) -> list[float]:
+    """The median over seeds of the first recorded epoch whose best score so far is the best of all."""
+    top = pl.col(Epochs.held_out).max().over(Epochs.seed)
+    first = rows.filter(pl.col(Epochs.held_out) == top).group_by(Epochs.seed).agg(pl.col(Epochs.step).min())
+    return [float(np.median(first[Epochs.step].to_numpy()))] if first.height else []
 
 
 FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
