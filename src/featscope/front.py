@@ -25,7 +25,7 @@ from featscope.experiments.highlights import key_numbers
 from featscope.experiments.registry import experiment
 from featscope.experiments.registry import experiments as all_experiments
 from featscope.experiments.run import Run
-from featscope.experiments.spec import request
+from featscope.experiments.spec import first_seeds, request
 from featscope.report.figures import figures
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def run(
     ((0.1, 1.0), True, True)
     """
     wanted = request(experiment(name), profile, _changes(settings, seeds))
-    return FinishedRun(runner.run(wanted, _store(out), force=force).path)
+    return FinishedRun(runner.run(wanted, Store(Path(out)), force=force).path)
 
 
 def _changes(settings: Mapping[str, Any], seeds: int | Sequence[int] | None) -> dict[str, Any]:
@@ -126,14 +126,7 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     """The seeds that are meant: how many, or which."""
     if isinstance(seeds, Iterable) and not isinstance(seeds, str):
         return list(seeds)
-    return list(range(require_whole("seeds", seeds, 1)))
-
-
-def _store(out: str | Path) -> Store:
-    place = Path(out)
-    free = place.is_dir() or not place.exists()
-    require(free, "runs need a folder, and this is a file", f"out={str(out)!r}", "name a folder")
-    return Store(place)
+    return first_seeds(seeds)
 
 
 def check(
@@ -161,7 +154,7 @@ def check(
     """
     require_whole("jobs", jobs, 1)
     changes, chosen = _changes(settings, seeds), ledger.select(ids, paper, profile, images)
-    lines = list(ledger.check(chosen, profile, _store(out), jobs=jobs, settings=changes))
+    lines = list(ledger.check(chosen, profile, Store(Path(out)), jobs=jobs, settings=changes))
     book.merge(Path(out), lines, profile)
     columns: dict[str, Callable[[ledger.Line], str]] = {
         "claim": lambda line: line.id,

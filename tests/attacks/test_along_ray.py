@@ -65,3 +65,14 @@ def test_it_is_never_below_the_exact_radius_and_meets_it_along_the_minimal_pertu
     minimal = torch.nn.functional.normalize(exact.delta[some], dim=-1)
     along = flip_along(net, x[some], y[some], minimal)
     assert along.tolist() == pytest.approx(exact.upper[some].tolist(), rel=1e-6)
+
+
+def test_a_zero_that_is_rounded_is_a_zero_at_any_size_of_the_terms() -> None:
+    """f(t) = |1 − t| + .1·z + .2·z − .3·z with a large z: the sum of the last three is 0, but not in binary."""
+    w = torch.tensor([[-1.0], [1.0], [0.0], [0.0], [0.0]], dtype=torch.float64)
+    b = torch.tensor([1.0, -1.0, *[1e6 + 1 / 3] * 3], dtype=torch.float64)
+    net = TwoLayer(w, b, torch.tensor([1.0, 1.0, 0.1, 0.2, -0.3], dtype=torch.float64))
+    x, ahead = torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
+    assert 0 < float(forward(net, ahead)) < 1e-9
+    # At t = 1 f touches 0, which is wrong for y = +1.
+    assert flip_along(net, x, torch.ones(1, dtype=torch.float64), ahead).item() == pytest.approx(1.0)

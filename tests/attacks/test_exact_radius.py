@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from featscope.attacks.minimal import MinimalPGD, binary_objective, own_loss_objective, readout_objective
 from featscope.attacks.readout_certificate import certified_radii
-from featscope.attacks.two_layer_radius import LIMIT, _agree, bracket_radii, exact_radii, lipschitz, subsets
+from featscope.attacks.two_layer_radius import (
+    LIMIT,
+    _agree,
+    _Halves,
+    _rational,
+    bracket_radii,
+    exact_radii,
+    lipschitz,
+    subsets,
+)
 from featscope.certificates.fa import verify
 from featscope.core.errors import BadInput
 from featscope.core.streams import stream
@@ -290,3 +299,36 @@ def test_as_many_neurons_as_the_limit_are_enumerated(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("featscope.attacks.two_layer_radius.LIMIT", 1)
     with pytest.raises(BadInput):
         exact_radii(net, x, y)
+
+
+def test_longer_floats_enclose_more_tightly_and_both_hold_the_value() -> None:
+    """f of a net whose terms nearly cancel, against rational arithmetic."""
+    w = torch.tensor([[1.0, 2.0], [3.0, -1.0], [2.0, 0.5]], dtype=torch.float64)
+    net = TwoLayer(
+        w,
+        torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64),
+        torch.tensor([0.1, 0.2, -0.35], dtype=torch.float64),
+    )
+    whole, x = _Halves(net), np.array([0.7, 0.4])
+    true = float(_rational(*whole.whole, x))
+    widths = []
+    for long in (False, True):
+        low, high, explained = whole.enclose(x, long)
+        assert low <= true <= high
+        widths.append(high - low)
+        size = np.abs(net.a.numpy()) @ (np.abs(w.numpy()) @ np.abs(x) + np.abs(net.b.numpy()))
+        assert explained == pytest.approx(8 * np.finfo(np.float64).eps * size, rel=1e-6)
+    assert widths[1] < widths[0] / 100
+    assert whole.enclose(x) == whole.enclose(x, False)
+
+
+def test_the_unit_of_length_is_that_of_points_and_biases() -> None:
+    """Σ|a||b| ÷ Σ|a|‖w‖ beside ‖x‖; where there are no weights ‖x‖ alone, and 1 where that is 0, too."""
+    w, b = torch.tensor([[3.0, 4.0], [0.0, 2.0]]).double(), torch.tensor([1.0, -5.0]).double()
+    a = torch.tensor([2.0, -1.0]).double()
+    x = np.array([0.6, 0.8])
+    assert _Halves(TwoLayer(w, b, a)).length(x) == pytest.approx(1 + (2 + 5) / (2 * 5 + 2))
+    nothing = _Halves(TwoLayer(0 * w, b, a))
+    assert nothing.length(x) == pytest.approx(1.0)
+    assert nothing.length(3 * x) == pytest.approx(3.0)
+    assert nothing.length(0 * x) == 1.0

@@ -4,11 +4,8 @@ be refused is refused.
 FEATSCOPE_FUZZ is how many are generated in all (`make test-fuzz`: 2500, and 50 more as processes).
 """
 
-import contextlib
-import io
 import json
 import math
-import os
 import random
 import shutil
 import subprocess
@@ -18,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from fuzzing import COUNTS, TOTAL, content, hold_to_the_rule, inside, invoke, share
+from hypothesis import given
 from hypothesis import strategies as st
 
 from featscope.cli import main as cli
@@ -27,36 +25,7 @@ from featscope.core.settings import kinds
 from featscope.experiments.keys import leaves
 from featscope.experiments.registry import experiments
 
-TOTAL = int(os.environ.get("FEATSCOPE_FUZZ", "250"))
 PROCESSES = 50 if TOTAL >= 2000 else 0
-COUNTS: dict[str, int] = {"in process": 0, "refused": 0, "accepted": 0, "must be refused": 0, "processes": 0}
-
-
-def share(part: float) -> Any:
-    few = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]
-    return settings(
-        max_examples=max(int(TOTAL * part), 5), deadline=None, suppress_health_check=few, database=None
-    )
-
-
-def invoke(arguments: list[str]) -> tuple[int, str, str]:
-    """Run a command line in process; whatever escapes is a failure of the test."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = cli.invoke(arguments)
-    COUNTS["in process"] += 1
-    COUNTS["refused" if code else "accepted"] += 1
-    return code, out.getvalue(), err.getvalue()
-
-
-def hold_to_the_rule(arguments: list[str], code: int, err: str) -> None:
-    assert code in (0, 2), (arguments, code, err)
-    complaints = [line for line in err.splitlines() if line.startswith("error: ")]
-    assert len(complaints) == (1 if code else 0), (arguments, err)
-    assert "Traceback" not in err, (arguments, err)
-    if code:
-        assert err.splitlines()[-1] == complaints[0], (arguments, err)
-        assert len(complaints[0]) < 3000, (arguments, err)
 
 
 # --- settings
@@ -142,7 +111,7 @@ def assignments(draw: Any) -> tuple[list[str], bool]:
 
 
 @given(case=assignments())
-@share(0.5)
+@share(0.4)
 def test_settings(case: tuple[list[str], bool], tmp_path: Path) -> None:
     arguments, refused = case
     code, _, err = invoke([*arguments, "--out", str(tmp_path / "none")])
@@ -185,14 +154,10 @@ SAFE = st.one_of(
 
 
 @given(arguments=SAFE)
-@share(0.25)
+@share(0.1)
 def test_verbs(arguments: list[str], tmp_path: Path) -> None:
-    here = Path.cwd()
-    os.chdir(tmp_path)
-    try:
+    with inside(tmp_path):
         code, _, err = invoke(arguments)
-    finally:
-        os.chdir(here)
     hold_to_the_rule(arguments, code, err)
 
 
@@ -254,14 +219,6 @@ def damage(path: Path, how: str, seed: int) -> None:
         path.write_bytes(rng.randbytes(200))
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and ".locks" not in path.parts
-    }
-
-
 COMMANDS = (
     ["runs", "list", "RUNS"], ["runs", "list", "RUNS", "--json"], ["runs", "show", "HURT", "--out", "RUNS"],
     ["runs", "diff", "HURT", "WELL", "--out", "RUNS"], ["runs", "export", "HURT", "--out", "RUNS"],
@@ -277,7 +234,7 @@ COMMANDS = (
     command=st.sampled_from(COMMANDS),
     seed=st.integers(0, 10**6),
 )
-@share(0.25)
+@share(0.15)
 def test_damaged_folders(
     name: str, how: str, command: list[str], seed: int, base: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

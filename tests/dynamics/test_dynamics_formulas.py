@@ -648,7 +648,8 @@ def test_both_dynamics_side_by_side() -> None:
     again = step(both, 1)
     assert all(torch.equal(getattr(again, name), getattr(alone, name)) for name in "uvc")
     called = sg.descent_step(x, y, ETA, LAM, lambda w, x, y: sg.weakened(x, 0.4))
-    assert torch.equal(called(sg.CubicWeights(instance.w), 0).w, both.w)
+    # A known attack is met patch by patch, each once: the same up to rounding.
+    assert torch.allclose(called(sg.CubicWeights(instance.w), 0).w, both.w, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize(("steps", "size"), [(1, 0.3), (4, 2.5 * 0.3 / 4)])

@@ -193,6 +193,32 @@ def test_the_strided_recursion_is_the_exact_one_where_strides_are_one() -> None:
     torch.testing.assert_close(noise, rates.noise[0], rtol=1e-10, atol=1e-15)
 
 
+def test_noise_is_what_its_coefficients_made_of_it_and_a_stride_is_as_long_as_little_changes() -> None:
+    """v = v(0) + cK at every moment, also after long strides; how long a stride is, written out."""
+    model, kernel, _ = followed(300, 5, 1, relative=0.1)
+    first, begun = kernel.v0[0], model.begin(kernel.u0[0], kernel.v0[0])
+    assert float(begun.time) == 0
+    assert torch.equal(begun.c, torch.zeros_like(first))
+    state, step, o = begun, model.step(500.0), model.objective
+    for t in range(12):
+        up, grown = model.velocity(state.u, state.v)
+        moved = grown @ model.met()
+        rates = [
+            float(up.abs().max() / state.u.abs().max()),
+            float(moved.abs().max() / state.v.abs().max()),
+            float(3 * o.cube * (state.u**2 * up).sum().abs()) / 5,
+            float((3 * state.v**2 * moved).view(len(state.u), 5, -1).sum((0, 2)).abs().max()) / 5,
+        ]
+        assert model.stride(state.u, state.v, up, moved) == max(1.0, math.floor(0.1 / max(rates)))
+        before, state = state, step(state, t)
+        if float(before.time) < 500:
+            stride = min(max(1.0, math.floor(0.1 / max(rates))), 500 - float(before.time))
+            assert float(state.time - before.time) == pytest.approx(stride)
+        torch.testing.assert_close(state.v, first + state.c @ model.met())
+    rest = state._replace(time=torch.tensor(500.0).double())
+    assert torch.equal(step(rest, 0).u, rest.u)
+
+
 def test_strides_keep_the_stages_to_three_per_cent() -> None:
     model, kernel, exact = followed(1000, 8, 4000, relative=0.1)
     signal, noise, times, made = strided(model, kernel, 4000)

@@ -189,6 +189,10 @@ def test_cost_scales_with_the_size(monkeypatch: pytest.MonkeyPatch) -> None:
         request(PLAN, "cpu", {"n": 10**9})
     with pytest.raises(BadInput, match="more than a month"):
         request(PLAN, "cpu", {"n": 10**400})
+    # Nobody has timed this profile: what no machine could do is refused.
+    request(PLAN, "quick", {"n": 10**9})
+    with pytest.raises(BadInput, match=r"more than a month: sized: at least 3\.17 years"):
+        request(PLAN, "quick", {"n": 10**11})
 
 
 def test_profiles_themselves_can_be_afforded() -> None:

@@ -217,3 +217,12 @@ def test_feature_accuracy_is_the_share_of_labels_read_and_can_be_watched():
         invert(net, x, y, SHORT.replace(layer="poled"))
     with pytest.raises(BadInput, match="two"):
         starting_images(SHORT.replace(start="image"), x[:1], 0)
+
+
+@pytest.mark.parametrize(("steps", "seen"), [(5, range(6)), (19, range(20)), (25, [*range(0, 25, 2), 25])])
+def test_the_way_is_recorded_ten_times_or_at_every_step_of_few(tmp_path, steps, seen):
+    x = torch.rand(2, 1, 4, 4, generator=stream(0, "x"))
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 3)).eval()
+    part = Part(tmp_path, "inversion")
+    invert(net, x, torch.zeros(2).long(), InversionSpec(layer="1", steps=steps), keep=part)
+    assert [row["step"] for row in part.load().rows] == list(seen)

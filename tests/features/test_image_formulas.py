@@ -142,6 +142,9 @@ def test_a_networks_hash_knows_every_value() -> None:
     with torch.no_grad():
         net[3].bias[0] += 1e-3
     assert network_hash(net) != before
+    same = [torch.nn.ParameterDict({name: torch.ones(2)}) for name in ("a", "b")]
+    assert network_hash(same[0]) != network_hash(same[1])
+    assert network_hash(same[0]) == network_hash(torch.nn.ParameterDict({"a": torch.ones(2)}))
 
 
 # ---------------------------------------------------------------- seeds

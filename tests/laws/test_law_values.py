@@ -3,6 +3,7 @@ equality and unmet beyond it."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 
 import pytest
@@ -15,6 +16,7 @@ from featscope.core.streams import stream
 from featscope.laws.amplitudes import Constant, Count, LogNormal, Uniform
 from featscope.laws.cluster_properties import failure_bound, proof_epsilon, properties
 from featscope.laws.clusters import ClusterBatch, ClusterLaw, ClusterSetting
+from featscope.laws.graph_packing import GraphPackingLaw, packing_levels
 from featscope.laws.patches import PatchBatch, PatchLaw, PatchSetting, both_kinds
 from featscope.laws.separated import ManifoldLaw, PackingLaw, RadiusSetting, SeparatedLaw, packing_for
 from featscope.laws.separation import conflict
@@ -431,3 +433,57 @@ def test_a_uniform_amplitude_of_no_width_is_a_constant_and_refused() -> None:
     with pytest.raises(BadInput, match="low < high"):
         Uniform(low=1.0, high=1.0)
     assert Uniform(low=1.0, high=1.0 + 1e-9).infimum == 1.0
+
+
+def test_the_labels_of_sites_are_the_last_bit_of_their_hashes_first_byte() -> None:
+    law = PackingLaw(D=4, levels=3, label_seed=7)
+    sites = torch.tensor([[0, 0, 0], [0, 1, 2], [2, 2, 1], [1, 0, 2]])
+    wanted = [1.0 - 2 * (hashlib.sha256(b"7/" + bytes(row)).digest()[0] % 2) for row in sites.tolist()]
+    assert law.label(sites).tolist() == wanted
+    assert law.label(sites.view(2, 2, 3)).tolist() == [wanted[:2], wanted[2:]]
+    many = PackingLaw(D=2, levels=300)
+    first = hashlib.sha256(b"0/" + (299).to_bytes(8, "little")).digest()[0] % 2
+    assert many.label(torch.tensor([[299]])).tolist() == [1.0 - 2 * first]
+    assert PackingLaw(D=2, levels=256).label(torch.tensor([[255]])).tolist() == [
+        1.0 - 2 * (hashlib.sha256(b"0/" + bytes([255])).digest()[0] % 2)
+    ]
+
+
+def test_a_manifolds_frame_has_no_preferred_direction() -> None:
+    """The columns of a frame of positive numbers would begin with one of a single sign."""
+    for seed in range(3):
+        frame = ManifoldLaw(k=2, d=30, seed=seed).frame()
+        assert 5 <= int((frame[:, 0] > 0).sum()) <= 25
+    assert not torch.equal(ManifoldLaw(seed=0).frame(), ManifoldLaw(seed=1).frame())
+    chart = ManifoldLaw(k=3, d=9, levels=4, delta_share=0.3, seed=5).chart
+    assert (chart.D, chart.levels, chart.delta_share, chart.label_seed) == (3, 4, 0.3, 5)
+
+
+def test_features_are_the_rows_of_a_cholesky_factor_and_weights_are_gaussian() -> None:
+    law = ClusterLaw(k=4, d=9, cosine=0.3)
+    gram = 0.7 * torch.eye(4, dtype=F64) + 0.3
+    wanted = torch.zeros(4, 9, dtype=F64)
+    wanted[:, :4] = 3 * torch.linalg.cholesky(gram)
+    torch.testing.assert_close(law.features(), wanted)
+    simplex = ClusterLaw(k=4, d=9, cosine=-1 / 3).features()
+    torch.testing.assert_close(simplex @ simplex.mT, 9 * (4 / 3 * torch.eye(4, dtype=F64) - 1 / 3))
+    drawn = SignalLaw(d=50).instance(3, 200, 0.5, stream(0, "data"), stream(0, "init"))
+    assert sps.kstest(drawn.w.flatten().numpy() / 0.5, "norm").pvalue > 1e-3
+    assert drawn.w.shape == (200, 50)
+
+
+def test_a_graph_packings_conditions_by_hand() -> None:
+    """ε = .2 gives three levels, so sites are ½ apart; ε0 is a share of δ."""
+    law = GraphPackingLaw(k=3, d=5, eps=0.2, delta=0.15, shift_share=0.5)
+    found = found_in(law.check())
+    says(found["separated"], 0.5, 0.4, True)
+    says(found["radius"], 0.15, 0.2, True)
+    says(found["fragile"], 0.075, 0.15, True)
+    assert not found_in(law.replace(delta=0.21).check())["radius"].met
+    assert (packing_levels(0.25), packing_levels(0.2), packing_levels(0.1), packing_levels(0.49)) == (
+        2,
+        3,
+        5,
+        2,
+    )
+    assert (law.levels, law.sites) == (3, 9)

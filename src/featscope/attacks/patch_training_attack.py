@@ -103,7 +103,10 @@ class Directions:
         return c[..., :n] @ self.features + c[..., n:] @ rest
 
 
-def right_at_both(net: PatchNet, x: Tensor, delta: Tensor, y: Tensor) -> Tensor:
+def right_at_both(
+    net: PatchNet, x: Tensor, delta: Tensor, y: Tensor, outputs: Tensor | None = None
+) -> Tensor:
     """Whether each point is classified correctly at X and at X + Δ (the `training-attack` reading; a tie is
-    wrong)."""
-    return (margin(net(x), y) > 0) & (margin(net(x + delta), y) > 0)
+    wrong); ``outputs`` at X, where they are known, are not computed again."""
+    clean = net(x) if outputs is None else outputs
+    return (margin(clean, y) > 0) & (margin(net(x + delta), y) > 0)

@@ -35,23 +35,26 @@ def certified_radii(
     if net.h > 1:
         return by_slope
     z = x @ net.w.mT
-    for c in range(net.k):
-        picked = ((cluster == c) & (margin > 0) & above.isfinite()).nonzero()[:, 0]
-        own = y[picked] == signs[c]
-        if own.any():
-            lower[picked[own]] = _knapsack(net.w, signs, c, z[picked[own]], above[picked[own]], bins)
-        # The inequality above needs c ∈ J_s. A label that differs from its cluster's class never occurs in
-        # the law.
-        lower[picked[~own]] = by_slope[picked[~own]]
-    return lower
+    right, own = (margin > 0) & above.isfinite(), y == signs[cluster]
+    for sign in (1.0, -1.0):
+        picked = (right & own & (y == sign)).nonzero()[:, 0]
+        if len(picked):
+            lower[picked] = _knapsack(net.w, signs, sign, cluster[picked], z[picked], above[picked], bins)
+    # The inequality above needs c ∈ J_s. A label that differs from its cluster's class never occurs in the
+    # law.
+    return torch.where(right & ~own, by_slope, lower)
 
 
-def _knapsack(w: Tensor, signs: Tensor, c: int, z: Tensor, above: Tensor, bins: int) -> Tensor:
-    rivals = (signs != signs[c]).nonzero()[:, 0].tolist()
+def _knapsack(
+    w: Tensor, signs: Tensor, sign: float, cluster: Tensor, z: Tensor, above: Tensor, bins: int
+) -> Tensor:
+    """The bound at the points of one class, all clusters of it at once: their rivals are the same."""
+    rivals = (signs != sign).nonzero()[:, 0].tolist()
     norms = torch.linalg.vector_norm(w, dim=-1)
-    unit = (w / norms.clamp(min=torch.finfo(w.dtype).tiny)[:, None])[[c, *rivals]]
+    unit = w / norms.clamp(min=torch.finfo(w.dtype).tiny)[:, None]
     # At least 1, the diagonal, unless all weights are zero.
-    kappa = torch.linalg.eigvalsh(unit @ unit.mT)[-1].clamp(min=1.0)
+    each = {c: _largest_eigenvalue(unit[[c, *rivals]]).clamp(min=1.0) for c in set(cluster.tolist())}
+    kappa = torch.stack([each[c] for c in cluster.tolist()])
     unit_budget = kappa * above**2 / bins
     # One bin more for each share pays for rounding it up.
     size = bins + len(rivals) + 1
@@ -59,13 +62,20 @@ def _knapsack(w: Tensor, signs: Tensor, c: int, z: Tensor, above: Tensor, bins: 
     gain = z.new_zeros(z.shape[0], size + 1)
     for j in rivals:
         gain = _max_plus(gain, (z[:, j : j + 1] + norms[j] * steps).clamp(min=0).exp())
-    saved = -(z[:, c : c + 1] - norms[c] * steps).clamp(min=0).exp()
+    own = z.gather(1, cluster[:, None])
+    saved = -(own - norms[cluster][:, None] * steps).clamp(min=0).exp()
     best = _max_plus(gain, saved)
-    enough = best >= int((signs == signs[c]).sum()) - 1
+    enough = best >= int((signs == sign).sum()) - 1
     first = torch.where(enough.any(-1), enough.int().argmax(-1), size + 1)
     safe = (first - 1 - (len(rivals) + 1)).clamp(min=0, max=bins)
     radius: Tensor = (safe * unit_budget / kappa).sqrt()
     return radius
+
+
+def _largest_eigenvalue(rows: Tensor) -> Tensor:
+    """Of the rows' Gram matrix."""
+    largest: Tensor = torch.linalg.eigvalsh(rows @ rows.mT)[-1]
+    return largest
 
 
 def _max_plus(left: Tensor, right: Tensor) -> Tensor:

@@ -1,8 +1,9 @@
-"""Speed of attacks on image networks against a plain loop and, where it is installed, torchattacks, at equal
-steps."""
+"""Speed of attacks on image networks against the bare passes of the folded network, a plain loop and, where
+they are installed, torchattacks and foolbox, at equal steps."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import time
@@ -42,7 +43,7 @@ def task(n: int, seed: int) -> tuple[Tensor, Tensor]:
     return x.clamp(0, 1), y
 
 
-def network() -> nn.Module:
+def brief_network() -> nn.Module:
     """ResNet-18 of width 8, trained briefly."""
     net = NETWORK.build(stream(0, "init"))
     optimiser = torch.optim.Adam(net.parameters(), 3e-3)
@@ -74,23 +75,44 @@ def size(eps: float) -> float:
 Peer = Callable[[nn.Module, Tensor, Tensor, float, bool], Tensor]
 
 
-def peers() -> dict[str, Peer]:
-    """What is compared: the plain loop, and torchattacks if it is there."""
-    found: dict[str, Peer] = {"plain loop": plain_pgd}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            library: Any = importlib.import_module("torchattacks")
-    except ImportError:
-        return found
-
+def _torchattacks(library: Any) -> Peer:
     def theirs(net: nn.Module, x: Tensor, y: Tensor, eps: float, random_start: bool) -> Tensor:
-        moved: Tensor = library.PGD(net, eps=eps, alpha=size(eps), steps=STEPS, random_start=random_start)(
-            x, y
-        )
+        attack = library.PGD(net, eps=eps, alpha=size(eps), steps=STEPS, random_start=random_start)
+        moved: Tensor = attack(x, y)
         return moved
 
-    return {**found, "torchattacks": theirs}
+    return theirs
+
+
+def _foolbox(library: Any) -> Peer:
+    def theirs(net: nn.Module, x: Tensor, y: Tensor, eps: float, random_start: bool) -> Tensor:
+        model = library.PyTorchModel(net, bounds=(0, 1), device="cpu")
+        attack = library.attacks.LinfPGD(abs_stepsize=size(eps), steps=STEPS, random_start=random_start)
+        moved: Tensor = attack(model, x, y, epsilons=eps)[1]
+        return moved
+
+    return theirs
+
+
+LIBRARIES: dict[str, Callable[[Any], Peer]] = {"torchattacks": _torchattacks, "foolbox": _foolbox}
+
+
+def peers() -> dict[str, Peer]:
+    """What is compared: the plain loop, and the libraries that are there."""
+    found: dict[str, Peer] = {"plain loop": plain_pgd}
+    for name, peer in LIBRARIES.items():
+        with contextlib.suppress(ImportError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found[name] = peer(importlib.import_module(name))
+    return found
+
+
+def bare_passes(net: nn.Module, x: Tensor, y: Tensor) -> None:
+    """A forward and an input-gradient pass for each step and nothing else: what no attack can be faster
+    than."""
+    leaf = x.clone().requires_grad_(True)
+    for _ in range(STEPS):
+        torch.autograd.grad(functional.cross_entropy(net(leaf), y, reduction="sum"), leaf)
 
 
 def ours(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
@@ -136,17 +158,23 @@ def _accuracies(mine: list[float], theirs: list[float]) -> str:
 
 
 def images(n: int = 128, rounds: int = 5) -> Iterator[Ratio]:
-    """PGD with all steps, robust accuracy at one radius, and the curve over ten radii against ten calls; CPU
-    time of one thread."""
+    """PGD with all steps, robust accuracy at one radius, and the curve over ten radii against ten calls;
+    epochs of training against bare passes; CPU time of one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        net = network()
+        net = brief_network()
         x, y = task(n, 1)
+        timed = partial(compare, rounds=rounds, repeats=1, clock=time.process_time)
+        fast = fold(net, x).model
+        yield timed(
+            f"PGD-{STEPS}, ResNet-18 width 8, all steps",
+            partial(ours, fast, x, y),
+            "bare passes of the folded network",
+            partial(bare_passes, fast, x, y),
+        )
         for name, peer in peers().items():
-            yield from _against(
-                name, peer, net, x, y, partial(compare, rounds=rounds, repeats=1, clock=time.process_time)
-            )
+            yield from _against(name, peer, net, x, y, timed)
     finally:
         torch.set_num_threads(threads)
 

@@ -49,7 +49,9 @@ def check(
     from featscope.core.store import Store
 
     require_at_least("--jobs", jobs, 0)
-    wanted = only and known_as("verdict", only.replace(" ", "_").replace("-", "_"), book.VERDICTS)
+    wanted = None
+    if only is not None:
+        wanted = known_as("verdict", only.replace(" ", "_").replace("-", "_"), book.VERDICTS)
     settings = overrides(assignments or [], seeds)
     chosen = ledger.select(ids or [], paper, profile, images)
     if not ids:

@@ -25,7 +25,7 @@ def list_(
     found = catalogue()
     papers = list(dict.fromkeys(line["paper"] for line in found["experiments"]))
     chosen = [word for word in words or [] if word.casefold() not in papers]
-    named = [word for word in words or [] if word.casefold() in papers] + ([paper] if paper else [])
+    named = [word for word in words or [] if word.casefold() in papers] + ([] if paper is None else [paper])
     kept = {known_as("paper", name, papers) for name in named}
     found = {kind: [line for line in lines if _about(line, kept, chosen)] for kind, lines in found.items()}
     if not any(found.values()):

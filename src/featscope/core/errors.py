@@ -52,8 +52,16 @@ def require_number(name: str, value: N) -> N:
     require(
         real, f"{name} must be a number", f"{name}={value!r}"[:120], "write it as one, for example 8 / 255"
     )
-    require(math.isfinite(value), f"{name} must be finite", f"{name}={value}", "give a number")
+    require(_is_finite(value), f"{name} must be finite", f"{name}={value}"[:120], "give a number")
     return value
+
+
+def _is_finite(value: float) -> bool:
+    """Whether a float holds it: whole numbers grow beyond every float."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def require_positive(name: str, value: N) -> N:

@@ -44,6 +44,8 @@ Rows = list[dict[str, Any]]
 Json = dict[str, Any]
 #: what stands between names and labels of parts in the names of files and tensors
 RESERVED = "/\\,[]="
+#: the label of a part that belongs to one seed
+SEED_LABEL = "seed"
 #: the part that holds the conditions of a run's law
 CONDITIONS = "conditions"
 
@@ -142,6 +144,10 @@ class Part:
         except Damaged:
             return False
 
+    def written(self, saved: Saved) -> Json:
+        """What a manifest says of a part, so that it can be taken over from the finished run."""
+        return {**self._place(), "step": saved.step, "notes": saved.notes, "tensors": sorted(saved.tensors)}
+
     def _place(self) -> Json:
         return {"name": self.name, "labels": dict(self.labels)}
 
@@ -160,6 +166,7 @@ class Folder:
     #: finished runs that the experiment said it needs, by its own labels
     needed: dict[str, StoredRun] = field(default_factory=dict)
     started: float = field(default_factory=time.time)
+    worked: float = field(default_factory=time.process_time)
     #: what a reader of the run should know of how it was made
     notes: Json = field(default_factory=dict)
 
@@ -217,11 +224,14 @@ class Folder:
     def finish(self, summary: Json, facts: Mapping[str, Any]) -> StoredRun:
         """Gather the parts, write summary and manifest, and move the folder to its final place."""
         frames, tensors, notes = [], {}, dict(self.notes)
+        by_seed: list[Json] = []
         for part, saved in self._parts():
             frames.append(table([{"part": part.name, **part.labels, **row} for row in saved.rows]))
             tensors.update({f"{part.key}/{key}": t for key, t in saved.tensors.items()})
             if saved.notes:
                 notes[part.key] = saved.notes
+            if SEED_LABEL in part.labels:
+                by_seed.append(part.written(saved))
         summary, gaps = without_gaps(summary)
         if gaps:
             notes["summary"] = {"not finite, written as null": gaps}
@@ -231,7 +241,8 @@ class Folder:
         write_json(self.partial / "spec.json", self.identity)
         write_json(self.partial / "summary.json", summary)
         write_json(
-            self.partial / "manifest.json", {**environment(), **facts, "notes": notes, **self._clock()}
+            self.partial / "manifest.json",
+            {**environment(), **facts, "notes": notes, "parts": by_seed, **self._clock()},
         )
         # The order matters: at every moment a kill leaves the old run, or the parts of the new one, or the
         # new one.
@@ -253,6 +264,7 @@ class Folder:
         return {
             "started": self.started,
             "wall_seconds": round(time.time() - self.started, 2),
+            "cpu_seconds": round(time.process_time() - self.worked, 2),
             "finished": True,
         }
 
@@ -262,6 +274,11 @@ class Store:
     """All runs below one folder."""
 
     root: Path
+
+    def __post_init__(self) -> None:
+        there = next((place for place in (self.root, *self.root.parents) if place.exists()), None)
+        free = there is None or there.is_dir()
+        require(free, "runs need a folder, and this is a file", f"out={str(there)!r}", "name a folder")
 
     def place(self, identity: Json) -> Path:
         """Where the run of this spec is or will be."""

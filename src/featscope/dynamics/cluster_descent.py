@@ -19,15 +19,17 @@ from featscope.dynamics.trajectory import Step
 from featscope.laws.clusters import ClusterBatch, ClusterLaw
 from featscope.nets import multiclass, two_layer
 from featscope.nets.multiclass import MultiClass
+from featscope.nets.products import inner_products
 from featscope.nets.two_layer import TwoLayer
 
 #: Rows of X that one pass handles together: the pass computes outputs and gradient of a block while it is in
 #: cache.
-BLOCK = 512
+BLOCK = 200
 
 
 class Descent(NamedTuple):
-    """The state: weights (N, D), biases (N,), and the summed coefficients C (N, n)."""
+    """The state: weights (…, N, D), biases (…, N), and the summed coefficients C (…, N, n), with any leading
+    axis of independent runs, on the same points or each on its own."""
 
     w: Tensor
     b: Tensor
@@ -58,39 +60,48 @@ def start_fine(directions: Tensor, n: int, init_weight: float) -> Descent:
 
 def blocks(train: ClusterBatch) -> Iterator[tuple[slice, Tensor]]:
     """The points block by block, without the coordinates in which a compact copy is zero."""
-    n = train.x.shape[0]
+    n = train.x.shape[-2]
     for low in range(0, n, BLOCK):
         rows = slice(low, min(low + BLOCK, n))
-        yield rows, train.x[rows, : train.width(rows.stop)]
+        yield rows, train.x[..., rows, : train.width(rows.stop)]
 
 
 def hidden_values(w: Tensor, b: Tensor, train: ClusterBatch) -> Tensor:
     """(n, N): ⟨w_r, x_i⟩ + b_r for all training points."""
-    return torch.cat([x @ w[:, : x.shape[1]].mT for _, x in blocks(train)]) + b
+    return torch.cat([inner_products(x, w[:, : x.shape[1]]) for _, x in blocks(train)]) + b
+
+
+def _add_products(move: Tensor, part: Tensor, x: Tensor) -> None:
+    """move += part X for the points of a block; runs on the same points are one product."""
+    width = x.shape[-1]
+    if x.dim() == 2:
+        move.view(-1, move.shape[-1])[:, :width].addmm_(part.reshape(-1, len(x)), x)
+    else:
+        move[..., :width].baddbmm_(part, x)
 
 
 def binary_direction(w: Tensor, b: Tensor, a: Tensor, train: ClusterBatch) -> tuple[Tensor, Tensor, Tensor]:
     """(C, C X, C 1)/n of the logistic loss in one pass over the data: the negative gradient with its
     coefficients."""
-    n = train.x.shape[0]
-    c, move = w.new_empty(w.shape[0], n), torch.zeros_like(w)
+    n = train.x.shape[-2]
+    c, move = w.new_empty(*w.shape[:-1], n), torch.zeros_like(w)
     for rows, x in blocks(train):
-        width = x.shape[1]
-        part, _ = two_layer.point_coefficients(TwoLayer(w[:, :width], b, a), x, train.y[rows])
-        c[:, rows] = part
-        move[:, :width].addmm_(part, x)
+        net = TwoLayer(w[..., : x.shape[-1]], b, a)
+        part, _ = two_layer.point_coefficients(net, x, train.y[..., rows])
+        c[..., rows] = part
+        _add_products(move, part, x)
     return c.div_(n), move.div_(n), c.sum(-1)
 
 
 def fine_direction(w: Tensor, h: int, train: ClusterBatch) -> tuple[Tensor, Tensor]:
     """(C, C X)/n of the cross-entropy with cluster labels."""
-    n = train.x.shape[0]
-    c, move = w.new_empty(w.shape[0], n), torch.zeros_like(w)
+    n = train.x.shape[-2]
+    c, move = w.new_empty(*w.shape[:-1], n), torch.zeros_like(w)
     for rows, x in blocks(train):
-        width = x.shape[1]
-        part, _ = multiclass.point_coefficients(MultiClass(w[:, :width], h), x, train.cluster[rows])
-        c[:, rows] = part
-        move[:, :width].addmm_(part, x)
+        net = MultiClass(w[..., : x.shape[-1]], h)
+        part, _ = multiclass.point_coefficients(net, x, train.cluster[..., rows])
+        c[..., rows] = part
+        _add_products(move, part, x)
     return c.div_(n), move.div_(n)
 
 

@@ -102,6 +102,15 @@ class TrainingSpec(Value):
     select_steps: int = setting(10, "PGD steps of the robust score", ge=1)
     autocast: bool = setting(False, "compute in bfloat16 where torch allows it")
 
+    def require_a_batch(self, images: int) -> None:
+        """Refuse a batch of more images than are left to train on."""
+        require(
+            self.batch_size <= images,
+            "a batch has more images than there are",
+            f"batch_size={self.batch_size}, {images} images beside those held out",
+            "lower batch_size or held_out",
+        )
+
 
 class Trained(NamedTuple):
     """Weights, buffers and momentum after an epoch; the best weights and buffers so far with their score; the
@@ -214,12 +223,7 @@ class Trainer:
         watch: Watch | None = None,
     ) -> None:
         kept, held = split(train.y, spec.held_out, seed)
-        require(
-            spec.batch_size <= len(kept),
-            "a batch has more images than there are",
-            f"batch_size={spec.batch_size}",
-            "lower it",
-        )
+        spec.require_a_batch(len(kept))
         self.net, self.spec, self.seed = net, spec, seed
         self.train = ImageBatch(train.x[kept], train.y[kept])
         self.held = ImageBatch(train.x[held], train.y[held])

@@ -34,9 +34,15 @@ def descend(net: PatchNet, x: Tensor, y: Tensor, eta: float) -> Tensor:
 def by_class(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """The same points with those of a class side by side, run by run: the mean over points does not mind, the
     ascent is faster."""
-    order = torch.argsort(y, dim=-1, stable=True)
-    wide = order[..., None, None].expand(*order.shape, *x.shape[-2:])
-    return x.gather(-3, wide), y.gather(-1, order)
+    return _reordered(x, y, torch.argsort(y, dim=-1, stable=True))
+
+
+def _reordered(x: Tensor, y: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
+    """Points and labels of each run in its order; whole points are copied."""
+    first = y.shape[-1] * torch.arange(y.shape[:-1].numel(), device=y.device).view(*y.shape[:-1], 1)
+    chosen = (order + first).flatten()
+    points = x.reshape(-1, *x.shape[-2:]).index_select(0, chosen).view_as(x)
+    return points, y.flatten().index_select(0, chosen).view_as(y)
 
 
 def shuffled(x: Tensor, y: Tensor, seeds: Sequence[int], epoch: int) -> tuple[Tensor, Tensor]:
@@ -45,9 +51,7 @@ def shuffled(x: Tensor, y: Tensor, seeds: Sequence[int], epoch: int) -> tuple[Te
     draws = [
         torch.randperm(y.shape[-1], generator=stream(seed, "epoch", epoch)).to(x.device) for seed in seeds
     ]
-    order = torch.stack(draws) if y.dim() > 1 else draws[0]
-    wide = order[..., None, None].expand(*order.shape, *x.shape[-2:])
-    return x.gather(-3, wide), y.gather(-1, order)
+    return _reordered(x, y, torch.stack(draws) if y.dim() > 1 else draws[0])
 
 
 def training_step(

@@ -46,7 +46,7 @@ def orthogonal_part(w: Tensor, law: PatchLaw) -> Tensor:
 
 def noise_correlation_max(net: PatchNet, law: PatchLaw, batch: PatchBatch) -> Tensor:
     """max |⟨w_ir, ξ_p⟩| over neurons and training patches (Lemmas E.3, E.10)."""
-    noise = batch.x - law.signal(batch.y, batch.robust, batch.amplitude)
+    noise = noise_of(law, batch)
     return net.preactivations(noise).abs().flatten(-2).amax(-1)
 
 
@@ -56,7 +56,7 @@ def noise_update_rest(net: PatchNet, law: PatchLaw, batch: PatchBatch) -> Tensor
 
     The own term is (1{y=i} − logit_i) σ̃'(⟨w_ir, x_p⟩) ⟨x_p, ξ_p⟩ / N.
     """
-    noise = batch.x - law.signal(batch.y, batch.robust, batch.amplitude)
+    noise = noise_of(law, batch)
     outputs, pull = net.weight_pullback(batch.x)
     cotangent = -CROSS_ENTROPY.grad(outputs, batch.y) / batch.y.shape[-1]
     slope = smoothed_relu_slope(net.preactivations(batch.x), net.q, net.rho)
@@ -86,9 +86,36 @@ def own_outputs(net: PatchNet, x: Tensor, y: Tensor) -> OwnOutputs:
     return OwnOutputs(values.amax(-1), torch.stack(ratios).amin(0))
 
 
-def accuracy(net: PatchNet, x: Tensor, y: Tensor) -> Tensor:
+class FeatureOutputs(NamedTuple):
+    """F at the points, and at the points with the features of one kind replaced by zero (Def. 4.1), each (…,
+    N, k)."""
+
+    whole: Tensor
+    robust: Tensor
+    non_robust: Tensor
+
+
+def feature_outputs(net: PatchNet, batch: PatchBatch, noise: Tensor) -> FeatureOutputs:
+    """The network is a sum over patches, and a patch is kept whole or is its ``noise`` alone: two passes make
+    all three outputs."""
+    kept, alone, robust = net.by_patch(batch.x), net.by_patch(noise), batch.robust[..., None]
+    mixed = torch.where(robust, kept, alone), torch.where(robust, alone, kept)
+    return FeatureOutputs(kept.sum(-2), *(outputs.sum(-2) for outputs in mixed))
+
+
+def noise_of(law: PatchLaw, batch: PatchBatch) -> Tensor:
+    """ξ_p: what is left of a patch without its feature."""
+    return batch.x - law.signal(batch.y, batch.robust, batch.amplitude)
+
+
+def share_right(outputs: Tensor, y: Tensor) -> Tensor:
     """Share of points with F_y > F_j for all j ≠ y, (…)."""
-    return (margin(net(x), y) > 0).double().mean(-1)
+    return (margin(outputs, y) > 0).double().mean(-1)
+
+
+def accuracy(net: PatchNet, x: Tensor, y: Tensor) -> Tensor:
+    """The same of the network's outputs at x."""
+    return share_right(net(x), y)
 
 
 class Fit(NamedTuple):
@@ -99,12 +126,12 @@ class Fit(NamedTuple):
     accuracy: Tensor
 
 
+def fit_of(outputs: Tensor, y: Tensor) -> Fit:
+    """How well outputs fit their labels."""
+    residual = 1 - own(torch.softmax(outputs, -1), y)
+    return Fit(CROSS_ENTROPY.value(outputs, y).mean(-1), residual.mean(-1), share_right(outputs, y))
+
+
 def fit(net: PatchNet, x: Tensor, y: Tensor) -> Fit:
     """How well the network fits a batch."""
-    outputs = net(x)
-    residual = 1 - own(torch.softmax(outputs, -1), y)
-    return Fit(
-        CROSS_ENTROPY.value(outputs, y).mean(-1),
-        residual.mean(-1),
-        (margin(outputs, y) > 0).double().mean(-1),
-    )
+    return fit_of(net(x), y)

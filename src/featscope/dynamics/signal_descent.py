@@ -24,7 +24,7 @@ from featscope.attacks.ascent import Seen, ascend, stepping
 from featscope.attacks.threat import Threat
 from featscope.dynamics.trajectory import Step
 from featscope.laws.signal import Instance, SignalLaw
-from featscope.nets.cubic_cnn import input_gradient, output, weight_pullback
+from featscope.nets.cubic_cnn import input_gradient, output, patch_pullback, weight_pullback
 
 Perturb = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -161,15 +161,46 @@ def descent_step(
 ) -> Step[CubicWeights]:
     """w ← w − η ∇(O) in closed form. ``perturb(w, x, y)`` gives the attacked points; a fixed attack such as
     (A) may give them as a tensor."""
-    n = y.shape[-1]
+    if isinstance(perturb, Tensor):
+        return _fixed_descent(x, y, eta, lam, perturb)
+    n, labels = y.shape[-1], torch.cat([y, y], -1)
     scale = torch.tensor([1 - lam, lam], dtype=x.dtype, device=x.device).repeat_interleave(n) / n
-    labels = torch.cat([y, y], -1)
-    both = torch.cat([x, perturb], -3) if isinstance(perturb, Tensor) else None
 
     def step(state: CubicWeights, t: int) -> CubicWeights:
-        points = both if both is not None else torch.cat([x, perturb(state.w, x, y)], -3)  # type: ignore[operator]
-        f, pull = weight_pullback(state.w, points)
-        return CubicWeights(state.w - eta * pull(-labels * torch.sigmoid(-labels * f) * scale))
+        f, pull = weight_pullback(state.w, torch.cat([x, perturb(state.w, x, y)], -3))
+        return CubicWeights(state.w - eta * pull(_slope(f, labels) * scale))
+
+    return step
+
+
+def _slope(f: Tensor, y: Tensor) -> Tensor:
+    """∂ log(1 + e^{−yf}) / ∂f."""
+    return -y * torch.sigmoid(-y * f)
+
+
+def _fixed_descent(x: Tensor, y: Tensor, eta: float, lam: float, attacked: Tensor) -> Step[CubicWeights]:
+    """The same where the attacked points are known: a patch that the attack leaves alone is met once, and
+    weighs in both losses."""
+    n, (points, patches) = y.shape[-1], x.shape[-3:-1]
+    count, shape = points * patches, (*y.shape[:-1], points, patches)
+    moved = (x != attacked).any(-1).flatten(-2)
+    # All runs hold as many rows as the run with the most moved patches; where one has fewer, the rest are
+    # patches that stay, told twice with the same numbers.
+    most = int(moved.sum(-1).max())
+    chosen = torch.argsort(moved.to(torch.int8), dim=-1, descending=True, stable=True)[..., :most]
+    moved = torch.zeros_like(moved).scatter(-1, chosen, True)
+    wide = chosen[..., None].expand(*chosen.shape, x.shape[-1])
+    rows = torch.cat([x.flatten(-3, -2), attacked.flatten(-3, -2).gather(-2, wide)], -2)
+
+    def step(state: CubicWeights, t: int) -> CubicWeights:
+        values, pull = patch_pullback(state.w, rows)
+        own, other = values.narrow(-1, 0, count), values.narrow(-1, count, most)
+        at_x = own.reshape(shape).sum(-1)
+        at_attacked = own.scatter(-1, chosen, other).view(shape).sum(-1)
+        clean = (_slope(at_x, y) * ((1 - lam) / n)).repeat_interleave(patches, -1)
+        worse = (_slope(at_attacked, y) * (lam / n)).repeat_interleave(patches, -1)
+        weights = torch.cat([clean + worse.masked_fill(moved, 0.0), worse.gather(-1, chosen)], -1)
+        return CubicWeights(state.w - eta * pull(weights))
 
     return step
 

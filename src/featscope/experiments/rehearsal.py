@@ -9,20 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import torch
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from featscope.core.errors import require
 from featscope.core.streams import stream
-from featscope.experiments.cost import BARE, in_bytes, in_time
+from featscope.dynamics.image_training import Trainer, TrainingSpec
+from featscope.dynamics.schedules import Ramp, Schedule
+from featscope.experiments.cost import BARE, as_float, in_bytes, in_time
 from featscope.experiments.image_training import ImageTraining, activations
 from featscope.experiments.spec import Request
+from featscope.images.datasets import ImageBatch
+from featscope.nets.networks import NetworkSpec
 
 #: the GPU that hours are told for; 19.5·10¹² operations a second in float32 by its data sheet, of which
 #: convolutions of images this small are taken to reach two fifths, and twice that in mixed precision
 GPU, OPERATIONS, REACHED, MIXED = "A100", 19.5e12, 0.4, 2.0
+#: what the hours stand on, for who reads them
+ASSUMES = (
+    f"hours: counted operations ÷ {REACHED:.0%} of the {OPERATIONS / 1e12:.3g}·10¹² a second that an {GPU} "
+    f"has in float32, {MIXED:g} times that in mixed precision; measurements beside training are not counted"
+)
 #: images of the one step that is taken
 BATCH = 2
 
@@ -78,26 +89,18 @@ def _all(request: Request) -> Iterator[ImageTraining]:
 
 def rehearse(spec: ImageTraining) -> Rehearsed:
     """Build the network, take one step with a few images of noise, and walk through the schedule."""
-    net, training = spec.net.build(stream(0, "init")), spec.training
-    pixels = torch.rand(BATCH, spec.net.channels, spec.net.side, spec.net.side, generator=stream(0, "images"))
-    y = torch.arange(BATCH) % spec.net.classes
-    optimiser = torch.optim.SGD(
-        net.parameters(), training.schedule.peak, training.momentum, weight_decay=training.weight_decay
-    )
-    with FlopCounterMode(display=False) as counted:
-        loss = functional.cross_entropy(net.train()(pixels), y)
-        torch.autograd.backward(loss)
-    optimiser.step()
-    operations = counted.get_total_flops() / BATCH
+    training = spec.training
+    parameters, operations = one_step(spec.net)
+    own_step(spec.net, _short(training))
     kept = spec.train - max(1, round(training.held_out * spec.train))
+    training.require_a_batch(kept)
     # A last batch of a single image is left out.
     each = kept // training.batch_size + (kept % training.batch_size > 1)
     updates = training.epochs * each
     looks = {"standard": 1, "mixed": 2 + training.attack.steps}.get(
         training.method, 1 + training.attack.steps
     )
-    passes = float(len(spec.seeds) * training.epochs * kept * looks)
-    parameters = sum(p.numel() for p in net.parameters())
+    passes = as_float(len(spec.seeds) * training.epochs * kept * looks)
     speed = OPERATIONS * REACHED * (MIXED if training.autocast else 1.0)
     # Weights, gradients, momentum and the best weights; what a batch leaves in the network, and its gradient.
     held = 4 * (5 * parameters + 2 * training.batch_size * activations(spec.net))
@@ -117,10 +120,57 @@ def rehearse(spec: ImageTraining) -> Rehearsed:
     )
 
 
+def _noise(shape: NetworkSpec, n: int) -> ImageBatch:
+    """Images of noise with labels in turn."""
+    pixels = torch.rand(n, shape.channels, shape.side, shape.side, generator=stream(0, "images"))
+    return ImageBatch(pixels, torch.arange(n) % shape.classes)
+
+
+@cache
+def one_step(shape: NetworkSpec) -> tuple[int, float]:
+    """A network's parameters and the operations of one pass forwards and backwards."""
+    net = shape.build(stream(0, "init")).train()
+    x, y = _noise(shape, BATCH)
+    with FlopCounterMode(display=False) as counted:
+        torch.autograd.backward(functional.cross_entropy(net(x), y))
+    return sum(p.numel() for p in net.parameters()), counted.get_total_flops() / BATCH
+
+
+def _short(training: TrainingSpec) -> TrainingSpec:
+    """The training's loss, augmentation and precision, with one step of its attack and a rate at which one
+    step cannot go wrong."""
+    attack = training.attack.replace(steps=1, ramp=Ramp(), step_size=None)
+    plain = Schedule(shape="constant", peak=0.01)
+    return TrainingSpec(epochs=1, batch_size=BATCH, held_out=0.5, schedule=plain).replace(
+        method=training.method, attack=attack, augment=training.augment, autocast=training.autocast
+    )
+
+
+@cache
+def own_step(shape: NetworkSpec, short: TrainingSpec) -> None:
+    """Build a network and move it by one step of a training."""
+    trainer = Trainer(shape.build(stream(0, "init")), _noise(shape, 2 * BATCH), short, 0)
+    before = trainer.start()
+    after = trainer.step(before, 0)
+    require(
+        bool(after.weights.isfinite().all()) and not torch.equal(after.weights, before.weights),
+        "one step must move the weights to other numbers",
+        f"{shape.architecture} of width {shape.width}, {short.method}, eps={short.attack.eps}",
+        "look at network and attack",
+    )
+
+
 def _rates(spec: ImageTraining, updates: int) -> tuple[float, float, float]:
-    """The learning rates of the first, of the largest and of the last update."""
-    found = [spec.training.schedule((step + 0.5) / updates) for step in range(updates)]
-    return found[0], max(found), found[-1]
+    """The learning rates of the first, of the largest and of the last update. A schedule rises once at most,
+    up to its `rise`, so that the largest is among the first, the last and those around the rise: no walk
+    through all of them, of which there may be 10³⁰."""
+    schedule, last = spec.training.schedule, updates - 1
+    top = int(schedule.rise * updates)
+    first, *others = [
+        schedule((step + 0.5) / updates)
+        for step in (0, *(min(max(step, 0), last) for step in (top - 1, top, top + 1)), last)
+    ]
+    return first, max(first, *others), others[-1]
 
 
 def rehearsed(request: Request) -> list[Rehearsed]:
@@ -130,4 +180,4 @@ def rehearsed(request: Request) -> list[Rehearsed]:
 
 def as_json(found: list[Rehearsed]) -> list[dict[str, Any]]:
     """For `--json`."""
-    return [{**asdict(one), "rates": list(one.rates), "gpu": GPU} for one in found]
+    return [{**asdict(one), "rates": list(one.rates), "gpu": GPU, "assumes": ASSUMES} for one in found]

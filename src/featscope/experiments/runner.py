@@ -27,6 +27,7 @@ from featscope.core.files import Damaged
 from featscope.core.locks import Busy
 from featscope.core.progress import Progress, Silent
 from featscope.core.store import Folder, Store
+from featscope.experiments.carry import take_over
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run
 from featscope.experiments.spec import Request, cost, written_radii
@@ -86,6 +87,8 @@ def _found_or_made(
             folder.drop()
             return Run(found.path), False
         folder.needed.update(children)
+        if not force:
+            take_over(request, store, folder)
         return _make(request, folder, children), True
 
 
@@ -151,6 +154,8 @@ class _Work:
     on_run: Callable[[Run], None]
     waiting: dict[str, _Node] = field(init=False)
     done: set[str] = field(init=False)
+    #: runs that were made here, and that nobody has been told of
+    untold: list[Run] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         there = {key for key, node in self.nodes.items() if self.store.find(node.request.identity)}
@@ -170,12 +175,17 @@ class _Work:
         self.waiting[key] = self.waiting.pop(key, self.nodes[key])
 
     def finished(self, key: str, made: Run | None = None) -> None:
-        """Count a run, and tell of it if it was made here."""
+        """Count a run; it is told of, if it was made here, when the next are under way."""
         self.waiting.pop(key, None)
         self.done.add(key)
         if made is not None:
-            self.on_run(made)
+            self.untold.append(made)
         self._report()
+
+    def tell(self) -> None:
+        """Tell of what was made: who listens may take seconds over it, to draw a figure."""
+        while self.untold:
+            self.on_run(self.untold.pop(0))
 
     def collect(self) -> None:
         """Count what another process has finished meanwhile."""
@@ -228,6 +238,7 @@ def _one_by_one(work: _Work) -> None:
             work.left_to_another(key)
         else:
             work.finished(key, done if made else None)
+            work.tell()
 
 
 def _drain(pool: ProcessPoolExecutor, jobs: int, work: _Work) -> None:
@@ -239,10 +250,12 @@ def _drain(pool: ProcessPoolExecutor, jobs: int, work: _Work) -> None:
             request = work.waiting.pop(key).request
             job = pool.submit(_job, request.experiment.name, request.spec, work.store.root)
             under_way[job] = key
+        work.tell()
         done, _ = wait_for(under_way, return_when=FIRST_COMPLETED)
         refused = [key for job in done if _settle(work, under_way.pop(job), job.result())]
         if len(refused) == len(done):
             time.sleep(PATIENCE)
+    work.tell()
 
 
 def _settle(work: _Work, key: str, found: tuple[Path, bool] | None) -> bool:

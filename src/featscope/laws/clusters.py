@@ -54,7 +54,7 @@ class ClusterBatch(NamedTuple):
 
     def width(self, rows: int) -> int:
         """How many coordinates the first ``rows`` points use."""
-        return min(self.reach + rows, self.x.shape[1]) if self.reach else self.x.shape[1]
+        return min(self.reach + rows, self.x.shape[-1]) if self.reach else self.x.shape[-1]
 
 
 class ClusterDraw(NamedTuple):

@@ -40,6 +40,11 @@ def value_and_slope_(z: Tensor, q: int, rho: float) -> tuple[Tensor, Tensor]:
     return value, slope
 
 
+def value_(z: Tensor, q: int, rho: float) -> Tensor:
+    """σ̃(z) in the memory of ``z``."""
+    return value_and_slope_(z, q, rho)[0]
+
+
 def slope_(z: Tensor, q: int, rho: float) -> Tensor:
     """σ̃'(z) in the memory of ``z``."""
     if rho != 1:

@@ -152,7 +152,7 @@ class GlobalMax(nn.Module):
 
 def initialise(model: nn.Module, rng: torch.Generator) -> nn.Module:
     """Draw all weights from one stream: He's normal law for convolutions and hidden layers (fan in), zero
-    biases, unit normalisation.
+    biases, unit normalisation; gain 1 for the projections of attention, and zeros for the places of tokens.
 
     The last linear layer gets the same law with gain 1, because no ReLU follows it.
     """
@@ -166,6 +166,10 @@ def initialise(model: nn.Module, rng: torch.Generator) -> nn.Module:
                 module.weight.copy_(draw)
                 if module.bias is not None:
                     module.bias.zero_()
-            elif isinstance(module, nn.BatchNorm2d):
+            elif isinstance(module, nn.BatchNorm2d | nn.LayerNorm):
                 module.reset_parameters()
+            elif isinstance(module, nn.MultiheadAttention):
+                inputs = module.in_proj_weight
+                inputs.copy_(torch.randn(inputs.shape, generator=rng) / inputs.shape[1] ** 0.5)
+                module.in_proj_bias.zero_()
     return model

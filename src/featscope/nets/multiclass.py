@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from featscope.core.linearise import Pullback
+from featscope.nets.products import inner_products
 
 
 class MultiClass(NamedTuple):
@@ -40,7 +41,7 @@ def from_hidden(net: MultiClass, z: Tensor) -> Tensor:
 
 def logits(net: MultiClass, x: Tensor) -> Tensor:
     """(…, n, k): F_j(x_i)."""
-    return from_hidden(net, x @ net.w.mT)
+    return from_hidden(net, inner_products(x, net.w))
 
 
 def pull_inputs(net: MultiClass, z: Tensor, cotangent: Tensor) -> Tensor:
@@ -63,7 +64,7 @@ def cross_entropy_slope(outputs: Tensor, cluster: Tensor) -> Tensor:
 
 def point_coefficients(net: MultiClass, x: Tensor, cluster: Tensor) -> tuple[Tensor, Tensor]:
     """C (…, k·h, n) with −∇_w L_CE = C X / n, and the logits (Corollary C.8)."""
-    z = x @ net.w.mT
+    z = inner_products(x, net.w)
     outputs = from_hidden(net, z)
     slope = cross_entropy_slope(outputs, cluster).repeat_interleave(net.h, -1) / net.h
     return -(slope * (z >= 0)).mT, outputs
@@ -102,7 +103,7 @@ class MultiClassNet(nn.Module):
     def linearise(self, x: Tensor) -> tuple[Tensor, Pullback]:
         """Logits and the map from their cotangents to the input, in closed form."""
         net = MultiClass(self.w.detach(), self.h)
-        z = x @ net.w.mT
+        z = inner_products(x, net.w)
         return from_hidden(net, z), lambda cotangent: pull_inputs(net, z, cotangent)
 
 

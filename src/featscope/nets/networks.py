@@ -12,9 +12,10 @@ from featscope.core.settings import Sizes, setting
 from featscope.nets.classifier import ImageClassifier, initialise
 from featscope.nets.lenet import lenet5
 from featscope.nets.resnet import resnet, resnet9
+from featscope.nets.vit import HEAD, vit
 from featscope.nets.wide_resnet import wide_resnet
 
-Architecture = Literal["lenet5", "resnet9", "resnet", "preact-resnet", "wide-resnet"]
+Architecture = Literal["lenet5", "resnet9", "resnet", "preact-resnet", "wide-resnet", "vit"]
 
 
 class NetworkSpec(Value):
@@ -36,10 +37,13 @@ class NetworkSpec(Value):
         None, "deviation of each channel by which the network divides; nothing if not given"
     )
 
+    transformer_blocks: int = setting(2, "blocks of attention (vit)", ge=1, later=True)
+
     @property
     def layers(self) -> tuple[str, ...]:
         """The names at which its representation can be read; they do not depend on the width."""
-        narrow = self if self.architecture == "lenet5" else self.replace(width=2, widen=1)
+        least = {"lenet5": self.width, "vit": HEAD}.get(self.architecture, 2)
+        narrow = self.replace(width=least, widen=1)
         return narrow.build(torch.Generator()).layers
 
     def require_layer(self, name: str) -> None:
@@ -55,6 +59,8 @@ class NetworkSpec(Value):
                 net = lenet5(channels, classes, self.side, self.width, mean, std)
             case "resnet9":
                 net = resnet9(channels, classes, self.width, mean, std)
+            case "vit":
+                net = vit(channels, classes, self.side, self.width, self.transformer_blocks, mean, std)
             case "wide-resnet":
                 net = wide_resnet(channels, classes, self.depth, self.widen, self.width, mean, std)
             case _:

@@ -15,7 +15,10 @@ from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.linearise import Pullback
 from featscope.core.settings import setting
-from featscope.nets.activations import check_activation, slope_, smoothed_relu, value_and_slope_
+from featscope.nets.activations import check_activation, slope_, smoothed_relu, value_, value_and_slope_
+
+#: rows of pre-activations that are formed and summed at a time: they stay in a core's cache
+ROWS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +64,26 @@ class PatchNet:
 
     def __call__(self, x: Tensor) -> Tensor:
         """F(X), (…, N, k)."""
-        value = smoothed_relu(self.preactivations(x), self.q, self.rho)
-        return self._by_class(value, x).sum(-1).sum(-2)
+        return self.by_patch(x).sum(-2)
+
+    def by_patch(self, x: Tensor) -> Tensor:
+        """What each patch adds to each class, Σ_r σ̃(⟨w_ir, x_p⟩), (…, N, P, k)."""
+        if torch.is_grad_enabled() and (x.requires_grad or self.w.requires_grad):
+            return self._by_class(smoothed_relu(self.preactivations(x), self.q, self.rho), x).sum(-1)
+        flat, w = self._flat(x), self.w.flatten(-3, -2)
+        runs = self.w.shape[:-3] if self.w.dim() > 3 else x.shape[:-3]
+        flat, w = flat.expand(*runs, -1, -1), w.expand(*runs, -1, -1)
+        out = x.new_empty(*runs, flat.shape[-2], self.classes)
+        for rows, weights, sums in zip(*(t.reshape(-1, *t.shape[-2:]) for t in (flat, w, out)), strict=True):
+            self._sum_up(rows, weights.mT, sums)
+        return out.view(*runs, *x.shape[-3:-1], self.classes)
+
+    def _sum_up(self, rows: Tensor, weights: Tensor, out: Tensor) -> None:
+        """The same for the rows of one run, some at a time, so that what is formed on the way is read from
+        the cache."""
+        for some, sums in zip(torch.split(rows, ROWS), torch.split(out, ROWS), strict=True):
+            value = value_(some @ weights, self.q, self.rho)
+            torch.sum(value.view(len(some), self.classes, -1), -1, out=sums)
 
     def _value_and_slope(self, x: Tensor) -> tuple[Tensor, Tensor]:
         value, slope = value_and_slope_(self.preactivations(x), self.q, self.rho)
@@ -90,20 +111,26 @@ class PatchNet:
         return outputs, pull
 
     def own_gradient(self, x: Tensor, y: Tensor) -> Tensor:
-        """∂F_y/∂X. Only the neurons of a point's own class are visited, class by class."""
-        if x.dim() > 3:
-            return torch.stack([self.run(i).own_gradient(x[i], y[i]) for i in range(x.shape[0])])
-        order = None if bool((y[1:] >= y[:-1]).all()) else torch.argsort(y, stable=True)
-        grouped = x if order is None else x.index_select(0, order)
-        counts = torch.bincount(y, minlength=self.classes).tolist()
-        gradient = torch.empty_like(x)
+        """∂F_y/∂X. Only the neurons of a point's own class are visited, run by run and class by class."""
+        points, weights = x.reshape(-1, *x.shape[-2:]), self.w.reshape(-1, *self.w.shape[-2:])
+        group = (y + self.classes * self._numbers(y)).flatten()
+        order = None if bool((group[1:] >= group[:-1]).all()) else torch.argsort(group, stable=True)
+        grouped = points if order is None else points.index_select(0, order)
+        counts = [x.shape[-2] * c for c in torch.bincount(group, minlength=len(weights)).tolist()]
+        gradient = torch.empty_like(points)
         # Points of a class lie side by side, so that each class is a slice and nothing is copied.
-        for patches, out, w in zip(
-            torch.split(grouped, counts), torch.split(gradient, counts), self.w, strict=True
-        ):
-            slope = slope_(patches.flatten(0, 1) @ w.mT, self.q, self.rho)
-            torch.mm(slope, w, out=out.flatten(0, 1))
-        return gradient if order is None else torch.empty_like(x).index_copy_(0, order, gradient)
+        slices = (torch.split(t.flatten(0, 1), counts) for t in (grouped, gradient))
+        for patches, out, w in zip(*slices, weights, strict=True):
+            torch.mm(slope_(patches @ w.mT, self.q, self.rho), w, out=out)
+        if order is not None:
+            gradient = torch.empty_like(points).index_copy_(0, order, gradient)
+        return gradient.view_as(x)
+
+    @staticmethod
+    def _numbers(y: Tensor) -> Tensor:
+        """The number of each point's run, to be added to its label; 0 for an only run."""
+        runs = y.shape[:-1]
+        return torch.arange(runs.numel(), device=y.device).view(*runs, 1)
 
     def module(self) -> nn.Module:
         """One run as an ``nn.Module`` that any torch tool can use."""

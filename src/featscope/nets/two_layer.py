@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from featscope.core.errors import require
 from featscope.core.linearise import Pullback
+from featscope.nets.products import inner_products
 
 
 class TwoLayer(NamedTuple):
@@ -39,7 +40,7 @@ def output_weights(m: int, dtype: torch.dtype = torch.float64) -> Tensor:
 
 def preactivations(net: TwoLayer, x: Tensor) -> Tensor:
     """(…, n, N): ⟨w_r, x_i⟩ + b_r."""
-    return x @ net.w.mT + net.b[..., None, :]
+    return inner_products(x, net.w) + net.b[..., None, :]
 
 
 def forward(net: TwoLayer, x: Tensor) -> Tensor:

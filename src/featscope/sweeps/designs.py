@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from featscope.core.errors import known_as, require
-from featscope.sweeps.axes import SweepAxis
+from featscope.sweeps.axes import MOST, SweepAxis
 
 SweepPoint = dict[str, Any]
 DesignName = Literal["grid", "random", "lhs"]
@@ -20,7 +21,9 @@ def grid(axes: Sequence[SweepAxis], points: int, seed: int) -> list[SweepPoint]:
     """Every value of every axis with every other."""
     rule = "a grid has as many points as its axes say"
     require(points == 0, rule, f"--points {points}", "leave --points away, or use --design random")
-    values = itertools.product(*(axis.grid() for axis in axes))
+    along = [axis.grid() for axis in axes]
+    _require_few(math.prod(map(len, along)))
+    values = itertools.product(*along)
     return [dict(zip([axis.key for axis in axes], chosen, strict=True)) for chosen in values]
 
 
@@ -37,6 +40,11 @@ def lhs(axes: Sequence[SweepAxis], points: int, seed: int) -> list[SweepPoint]:
 
 def _some(points: int) -> int:
     require(points > 0, "this design needs a number of points", f"--points {points}", "give --points 100")
+    return _require_few(points)
+
+
+def _require_few(points: int) -> int:
+    require(points <= MOST, f"a sweep has at most {MOST} points", f"{points:.3g} points"[:80], "take fewer")
     return points
 
 

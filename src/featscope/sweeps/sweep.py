@@ -18,7 +18,7 @@ from featscope.core.progress import Progress, Silent
 from featscope.core.store import Rows
 from featscope.experiments.keys import full_key
 from featscope.experiments.registry import experiment
-from featscope.experiments.spec import Experiment, request, resolve
+from featscope.experiments.spec import Experiment, first_seeds, request, resolve
 from featscope.sweeps.axes import SweepAxis
 from featscope.sweeps.dataset import DataSet, write_table
 from featscope.sweeps.designs import SweepPoint, design
@@ -59,13 +59,15 @@ class Sweep:
         require(not clash, "a setting is varied and fixed", ", ".join(clash), "give it once")
         require_whole("points", self.points, 0)
         require_whole("design_seed", self.design_seed, 0)
-        require_number("width", self.width)
+        share = 0 < require_number("width", self.width) < 1
+        require(share, "--width is a share of the range", f"{self.width}", "use 0.04")
         if self.level is not None:
             require_number("level", self.level)
         if self.refined is not None:
             grid = self.design == "grid" and any(axis.is_range for axis in self.axes)
             require(grid, "--refine cuts the cells of a grid over ranges", self.design, "use --design grid")
-            require(0 < self.width < 1, "--width is a share of the range", f"{self.width}", "use 0.04")
+            named = bool(self.refined.strip())
+            require(named, "--refine names a column or a verdict", repr(self.refined), "name one")
 
     @property
     def plan(self) -> Experiment[Any]:
@@ -73,7 +75,7 @@ class Sweep:
         return experiment(self.experiment)
 
     def _fixed(self) -> dict[str, Any]:
-        seeds = {} if self.seeds is None else {"seeds": list(range(require_whole("seeds", self.seeds, 1)))}
+        seeds = {} if self.seeds is None else {"seeds": first_seeds(self.seeds)}
         return {**self.settings, **seeds}
 
     def changes(self, point: SweepPoint, doubled: int = 0) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def switch(name: str) -> Table:
     )
 
 
-KINDS = ("conv-1", "conv-2", "conv-3", "conv-4", "residual")
+KINDS = ("conv-1", "conv-2", "conv-3", "conv-4", "residual", "attention")
 #: accuracies that a reading of the arm asks for, and what fails it
 GOOD = {
     "standard": {"feature_robust": 0.5, "feature_non_robust": 1.0, "robust_model-free": 0.0},

@@ -20,6 +20,7 @@ from second_reading import (
     ratio,
     rows,
     second,
+    student,
     top,
 )
 
@@ -246,3 +247,25 @@ def as_printed(runs, name):
     gaps = [NAN if math.isnan(gap) else abs(round(gap, 3) - printed[pair]) for pair, gap in apart.items()]
     shown = {p.replace("-", "_"): gap for p, gap in apart.items()}
     return _scoped(run, dataset, exact("at most", top(gaps), 0.0005, **shown))
+
+
+@second("EP-architecture")
+def architecture(runs, name):
+    """Areas by hand: trapezia between neighbouring radii."""
+    run = runs["run"]
+    gains, clean = [], {"lenet5": [], "vit": []}
+    for seed in run.settings.seeds:
+        heights = {}
+        for net in clean:
+            found = [
+                r
+                for r in rows(run, "curve")
+                if (r["architecture"], r["method"], r["seed"]) == (net, name[0], seed)
+            ]
+            points = sorted((r["radius"], num(r["accuracy"])) for r in found)
+            clean[net].append(points[0][1])
+            area = sum((b - a) * (p + q) / 2 for (a, p), (b, q) in itertools.pairwise(points))
+            heights[net] = area / points[-1][0]
+        gains.append(heights["vit"] - heights["lenet5"])
+    unmet = sum(not least(values) >= 0.4 for values in clean.values())
+    return outside(interval("above", student(gains), 0.0, by_seed=gains), unmet)

@@ -79,15 +79,17 @@ const patch = (() => {
     }
   }
 
-  // (1{y=i} − logit_i) σ̃' with multiplicities and the mean over points.
+  // (1{y=i} − logit_i) σ̃' with multiplicities and the mean over points. 1 − logit_y is the sum of the other logits: the
+  // difference is lost to rounding where F_y is far above the others.
   function pulls(w) {
     const { k, m, size } = w;
     for (let y = 0; y < k; y++) {
-      let top = -Infinity, total = 0;
+      let top = -Infinity, others = 0;
       for (let i = 0; i < k; i++) top = Math.max(top, w.output[y * k + i]);
-      for (let i = 0; i < k; i++) total += Math.exp(w.output[y * k + i] - top);
+      for (let i = 0; i < k; i++) if (i !== y) others += Math.exp(w.output[y * k + i] - top);
+      const total = others + Math.exp(w.output[y * k + y] - top);
       for (let i = 0; i < k; i++) {
-        const pull = ((i === y ? 1 : 0) - Math.exp(w.output[y * k + i] - top) / total) / k;
+        const pull = (i === y ? others : -Math.exp(w.output[y * k + i] - top)) / total / k;
         for (let g = 0; g < 2; g++) for (let r = 0; r < m; r++) {
           const at = (2 * y + g) * size + i * m + r;
           w.weight[at] = w.slope[at] * pull * w.count[g];

@@ -131,9 +131,10 @@ CLAIMS = (
         paper="at",
         named_kind=Kind.QUESTION,
         reference="AT §7, deeper networks on the law of Figure 3",
-        statement="In deeper networks, too, standard training learns the non-robust features first and stays "
-        "open to the perturbation that looks at no model, and adversarial training learns the robust ones.",
-        hypotheses=("Figure 3's law, ReLU, a trained read-out",),
+        statement="In deeper networks, and with attention, standard training still learns the non-robust "
+        "features first and stays open to the perturbation that looks at no model, and adversarial training "
+        "learns the robust ones.",
+        hypotheses=("Figure 3's law, ReLU or attention, a trained read-out",),
         readings=tuple(
             one_run(f"{arm} ({kind}, k = {k})", f"{told}; {kind}, {k} classes", need, judge(kind))
             for k, need in ((2, DEPTH), (10, DEPTH_TEN))

@@ -1,9 +1,9 @@
 """`patch-depth`: does the order of learning survive in deeper networks (AT §7)?
 
-Networks of one to four convolutional layers and a small residual one, trained on the patch law as it is and
-at §2.5's one-step perturbations with the patch clip. What they have learned is read by feature learning
-accuracy (Def. 4.1), which asks for no weights, and by Theorem 4.3's Δ, which looks at no model. The field
-defaults are a reduced run; the full one is the `paper` profile, by name.
+Networks of one to four convolutional layers, a small residual one and one with attention, trained on the
+patch law as it is and at §2.5's one-step perturbations with the patch clip. What they have learned is read by
+feature learning accuracy (Def. 4.1), which asks for no weights, and by Theorem 4.3's Δ, which looks at no
+model. The field defaults are a reduced run; the full one is the `paper` profile, by name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEPTH_DYNAMICS = "dynamics"
 class DepthDynamics(Columns):
     """One row for each network, arm, seed and recorded step."""
 
-    net = column("conv-1 … conv-4 by their convolutional layers, or residual")
+    net = column("conv-1 … conv-4 by their convolutional layers, residual, or attention")
     arm = column("standard or adversarial")
     seed = column("the seed of data, initial weights and the model-free Δ")
     step = column("steps of descent done")
@@ -77,7 +77,7 @@ class PatchDepth(Spec):
     seeds: tuple[int, ...] = setting((0, 1, 2, 3, 4), "seeds of data and initial weights")
     dtype: Literal["float32", "float64"] = setting("float32", "precision of the computation")
     law: PatchLaw = setting(PatchLaw(d=40, sigma_n=40**-0.5), "the law of the data")
-    nets: tuple[DeepKind, ...] = setting(DEEP_KINDS, "the networks, by their convolutional layers")
+    nets: tuple[DeepKind, ...] = setting(DEEP_KINDS, "the networks, by their layers")
     width: int = setting(8, "channels of every convolution", letter="m", ge=1)
     eps: float = setting(printed.FIGURE_3_EPS, "radius of training and of the model-free Δ", letter="ε", gt=0)
     train_size: int = setting(40, "training points", letter="N", ge=1)
@@ -231,8 +231,8 @@ EXPERIMENTS = (
     Experiment(
         name="patch-depth",
         paper="at",
-        shows="one to four convolutional layers and a residual net on AT's patch law: which features are "
-        "learned, standard and adversarial",
+        shows="one to four convolutional layers, a residual net and a small transformer on AT's patch law: "
+        "which features are learned, standard and adversarial",
         spec=PatchDepth,
         run=run,
         takes={"quick": "3 s", "cpu": "20 s", "paper": "8 min"},
@@ -242,6 +242,7 @@ EXPERIMENTS = (
             Highlight("*/*/robust_model_free", "accuracy under the model-free Δ by seed, {}, {}", "share"),
         ),
         size=size,
+        revision=2,
         columns={DEPTH_DYNAMICS: DepthDynamics},
     ),
 )

@@ -139,8 +139,7 @@ class Data:
         dtype = spec.torch_dtype
         self.train = self._samples(spec, "train", spec.train_size, dtype)
         self.test = self._samples(spec, "test", spec.test_size, dtype)
-        self.robust = spec.law.restrict(self.test, "robust").x
-        self.non_robust = spec.law.restrict(self.test, "non-robust").x
+        self.test_noise = seen.noise_of(spec.law, self.test)
         inits = [spec.net.init(spec.law.k, spec.law.d, stream(seed, "init")) for seed in spec.seeds]
         self.w0 = torch.stack(inits).to(dtype)
 
@@ -196,20 +195,21 @@ def observe(
         net = spec.net.net(state.w)
         u, v = seen.feature_correlations(state.w, law)
         rest = seen.orthogonal_part(state.w, law)
-        fit = seen.fit(net, data.train.x, data.train.y)
+        train, test = net(data.train.x), seen.feature_outputs(net, data.test, data.test_noise)
+        fit, labels = seen.fit_of(train, data.train.y), data.test.y
         row: dict[str, Tensor | float] = {
             Dynamics.loss: fit.loss,
             Dynamics.residual: fit.residual,
             Dynamics.clean_train: fit.accuracy,
-            Dynamics.clean_test: seen.accuracy(net, data.test.x, data.test.y),
+            Dynamics.clean_test: seen.share_right(test.whole, labels),
             Dynamics.u: seen.own_correlations(u).amax(-1),
             Dynamics.v: seen.own_correlations(v).amax(-1),
             Dynamics.C: seen.cross_correlations(u),
             Dynamics.D: seen.cross_correlations(v),
             Dynamics.rest_l1: rest.abs().sum(-1).flatten(-2).amax(-1),
             Dynamics.rest_l2: rest.norm(dim=-1).flatten(-2).amax(-1),
-            Dynamics.feature_robust: seen.accuracy(net, data.robust, data.test.y),
-            Dynamics.feature_non_robust: seen.accuracy(net, data.non_robust, data.test.y),
+            Dynamics.feature_robust: seen.share_right(test.robust, labels),
+            Dynamics.feature_non_robust: seen.share_right(test.non_robust, labels),
         }
         if t % spec.evaluation.every == 0 or t == last:
             row |= {Dynamics.u_all: seen.own_correlations(u), Dynamics.v_all: seen.own_correlations(v)}
@@ -218,21 +218,24 @@ def observe(
             spread = seen.own_outputs(net, data.train.x, data.train.y)
             row |= {Dynamics.F_max: spread.largest, Dynamics.F_ratio: spread.ratio}
             row |= robust_accuracies(spec, data, net)
-        return row | under_training_attack(spec, data, net, attack)
+        return row | under_training_attack(spec, data, net, attack, train, test.whole)
 
     return look
 
 
-def under_training_attack(spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb) -> dict[str, Tensor]:
-    """Accuracy at X and X̃ at once, on test and on training points, each (runs)."""
+def under_training_attack(
+    spec: PatchFig3, data: Data, net: PatchNet, attack: Perturb, train: Tensor, test: Tensor
+) -> dict[str, Tensor]:
+    """Accuracy at X and X̃ at once, on test and on training points, each (runs); the outputs at X are
+    known."""
     n = spec.evaluation.points
     sets = {
-        Dynamics.robust_training_attack: (data.test.x[:, :n], data.test.y[:, :n]),
-        Dynamics.robust_train_training_attack: (data.train.x, data.train.y),
+        Dynamics.robust_training_attack: (data.test.x[:, :n], data.test.y[:, :n], test[:, :n]),
+        Dynamics.robust_train_training_attack: (data.train.x, data.train.y, train),
     }
     return {
-        str(name): right_at_both(net, x, attack(net, x, y), y).double().mean(-1)
-        for name, (x, y) in sets.items()
+        str(name): right_at_both(net, x, attack(net, x, y), y, outputs).double().mean(-1)
+        for name, (x, y, outputs) in sets.items()
     }
 
 

@@ -190,8 +190,7 @@ class Data:
         self.train = self._samples(spec, "train", spec.train_size)
         self.test = self._samples(spec, "test", spec.test_size)
         self.x, self.y = by_class(self.train.x, self.train.y)
-        self.robust = spec.law.restrict(self.test, "robust").x
-        self.non_robust = spec.law.restrict(self.test, "non-robust").x
+        self.test_noise = seen.noise_of(spec.law, self.test)
         self.w0 = torch.stack([spec.net.init(spec.law.k, spec.law.d, stream(s, "init")) for s in spec.seeds])
 
     @staticmethod
@@ -205,13 +204,14 @@ def observe(spec: PatchInner, data: Data, arm: str) -> Callable[[Watched, int], 
     def look(state: Watched, t: int) -> Mapping[str, Tensor | float]:
         net = spec.net.net(state.w)
         u, v = seen.feature_correlations(state.w, spec.law)
+        test, labels = seen.feature_outputs(net, data.test, data.test_noise), data.test.y
         row: dict[str, Tensor | float] = {
             InnerDynamics.u: seen.own_correlations(u).amax(-1),
             InnerDynamics.v: seen.own_correlations(v).amax(-1),
             InnerDynamics.loss: seen.fit(net, data.x, data.y).loss,
-            InnerDynamics.clean_test: seen.accuracy(net, data.test.x, data.test.y),
-            InnerDynamics.feature_robust: seen.accuracy(net, data.robust, data.test.y),
-            InnerDynamics.feature_non_robust: seen.accuracy(net, data.non_robust, data.test.y),
+            InnerDynamics.clean_test: seen.share_right(test.whole, labels),
+            InnerDynamics.feature_robust: seen.share_right(test.robust, labels),
+            InnerDynamics.feature_non_robust: seen.share_right(test.non_robust, labels),
         }
         if arm in EXACT_ARMS:
             row[InnerDynamics.training_gap] = state.gap

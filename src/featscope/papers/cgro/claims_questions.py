@@ -25,7 +25,7 @@ from featscope.core.rules import CONSTANT, SMALL
 from featscope.core.stats import mean_interval
 from featscope.core.stored import labelled
 from featscope.experiments.run import Run
-from featscope.nets.deep_patch import DEEP_KINDS
+from featscope.nets.deep_patch import CONVOLUTIONAL
 from featscope.papers.cgro.image_lambda import ImageLambda, LambdaEnd
 from featscope.papers.cgro.runs import only_if_fitted
 from featscope.papers.cgro.signal_depth import DYNAMICS, DepthDynamics, SignalDepth
@@ -83,7 +83,7 @@ def _depth_readings() -> tuple[Reading, ...]:
             DEPTH,
             _picture(kind, least),
         )
-        for kind in DEEP_KINDS
+        for kind in CONVOLUTIONAL
         for name, least in LEVELS.items()
     )
 

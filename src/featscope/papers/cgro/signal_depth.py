@@ -29,7 +29,7 @@ from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.spec import Experiment, Spec
 from featscope.laws.signal import SignalLaw, SignalSetting
-from featscope.nets.deep_patch import DEEP_KINDS, DeepKind, DeepPatchNet
+from featscope.nets.deep_patch import CONVOLUTIONAL, DeepKind, DeepPatchNet
 
 Arm = Literal["clean", "attacked"]
 ARMS: tuple[Arm, ...] = ("clean", "attacked")
@@ -47,7 +47,7 @@ class SignalDepth(Spec):
     seeds: tuple[int, ...] = setting((0, 1, 2, 3, 4), "seeds of data and initial weights")
     dtype: Literal["float32", "float64"] = setting("float32", "precision of the computation")
     law: SignalLaw = setting(SignalLaw(d=256), "the law of the data")
-    nets: tuple[DeepKind, ...] = setting(DEEP_KINDS, "the networks, by their convolutional layers")
+    nets: tuple[DeepKind, ...] = setting(CONVOLUTIONAL, "the networks, by their convolutional layers")
     n: int = setting(20, "training points", letter="N", ge=1)
     width: int = setting(16, "channels of every convolution", letter="m", ge=1)
     learning_rate: float = setting(0.1, "step size of gradient descent", letter="η", gt=0)
