@@ -43,7 +43,7 @@ def task(n: int, seed: int) -> tuple[Tensor, Tensor]:
     return x.clamp(0, 1), y
 
 
-def network() -> nn.Module:
+def brief_network() -> nn.Module:
     """ResNet-18 of width 8, trained briefly."""
     net = NETWORK.build(stream(0, "init"))
     optimiser = torch.optim.Adam(net.parameters(), 3e-3)
@@ -163,7 +163,7 @@ def images(n: int = 128, rounds: int = 5) -> Iterator[Ratio]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        net = network()
+        net = brief_network()
         x, y = task(n, 1)
         timed = partial(compare, rounds=rounds, repeats=1, clock=time.process_time)
         fast = fold(net, x).model

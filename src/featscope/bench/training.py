@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from featscope.bench.images import NETWORK, network, task
+from featscope.bench.images import NETWORK, brief_network, task
 from featscope.bench.timing import Ratio, compare, seconds, threads
 from featscope.core.streams import stream
 from featscope.dynamics.image_training import AttackSpec, Method, Trained, Trainer, TrainingSpec, pack, place
@@ -92,7 +92,7 @@ def training(network: NetworkSpec, x: Tensor, y: Tensor, timed: Callable[..., Ra
 
 
 def _inversion(clock: Any) -> Ratio:
-    net, (x, y) = network(), task(INVERTED, 2)
+    net, (x, y) = brief_network(), task(INVERTED, 2)
     spec = InversionSpec(steps=SEARCHED, batch=INVERTED)
     represent = fold(Representation(net, spec.layer), x[:8]).model
 
