@@ -107,6 +107,7 @@ def test_the_document_says_what_was_probed(made: Path) -> None:
     found = document["robustness"]
     curve = [point["attacked"]["value"] for point in found["curve"]]
     assert curve == sorted(curve, reverse=True)
+    assert found["curve"][0]["radius"] == 0
     for point in found["curve"]:
         assert point["certified"]["value"] <= point["certified"]["attacked"]
         assert point["attacked"]["low"] <= point["attacked"]["value"] <= point["attacked"]["high"]

@@ -30,7 +30,7 @@ GLOSSARY_PAST = {
     ),
 }
 HISTORY_PAST = frozenset(GLOSSARY_PAST)
-#: the same questions on real images; no rule was changed after numbers were seen
+#: the same questions on real images
 GLOSSARY_IMAGES = {
     "FA-granularity-images": Gloss(
         "r(x) ∝ √((s₊ + s₋)/(s_own + s_rival)), which is √(G/2) for G groups of one size",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,7 +14,8 @@ from featscope.images.groupings import Grouping, grouping
 from featscope.laws.cluster_groups import predicted_radii
 
 
-class LabelGroups(NamedTuple):
+@dataclass(frozen=True)
+class LabelGroups:
     """Groups of classes that lie inside two halves."""
 
     groups: Grouping
