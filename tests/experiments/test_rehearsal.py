@@ -105,7 +105,10 @@ def test_every_image_experiment_can_be_rehearsed(name: str, profile: str) -> Non
     assert found
     assert all(one.parameters > 0 and one.updates > 0 and 0 < one.hours < math.inf for one in found)
     assert all(one.memory > 4 * 4 * one.parameters for one in found)
-    assert {one.seeds for one in found} == {len(wanted.seeds)}
+    assert all(one.seeds >= 1 for one in found)
+    # Experiments that compare networks train some of them for one seed alone.
+    if isinstance(wanted, ImageTraining):
+        assert {one.seeds for one in found} == {len(wanted.seeds)}
 
 
 @pytest.mark.parametrize("name", sorted(set(IMAGES) & UNTRAINED))

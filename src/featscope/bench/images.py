@@ -159,7 +159,7 @@ def _accuracies(mine: list[float], theirs: list[float]) -> str:
 
 def images(n: int = 128, rounds: int = 5) -> Iterator[Ratio]:
     """PGD with all steps, robust accuracy at one radius, and the curve over ten radii against ten calls;
-    epochs of training against bare passes; CPU time of one thread."""
+    CPU time of one thread. Training against bare passes is `featscope bench training`."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
