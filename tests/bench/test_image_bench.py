@@ -1,12 +1,15 @@
 """What the benchmark compares is the same work: equal steps, and accuracies that are not above the plain
 loop's."""
 
+from functools import partial
+
 import torch
 from image_task import SPEC
 
 from featscope.bench import images as bench
 from featscope.bench.registry import BENCHES
 from featscope.bench.timing import compare
+from featscope.bench.training import STEPS, Epoch, training
 from featscope.nets.fold import fold
 
 
@@ -29,6 +32,34 @@ def test_ours_is_not_weaker_than_the_plain_loop(monkeypatch):
     assert bool((curve <= several + 1 / 64).all())
     assert bench.our_accuracy(net, x, y)[0] <= float(theirs.double().mean()) + 1 / 64
     assert "images" in BENCHES
+
+
+def test_bare_passes_do_what_an_epoch_does():
+    """Without an attack both end at the same weights; with one both take as many passes."""
+    small = SPEC.replace(side=28, classes=10, width=4)
+    x, y = bench.task(97, 2)
+    plain = Epoch.of(small, x, y, "standard")
+    assert torch.allclose(plain.ours(), plain.bare(), rtol=1e-4, atol=1e-6)
+    assert not torch.allclose(plain.ours(), plain.start.weights, rtol=1e-3)
+    attacked = Epoch.of(small, x, y, "adversarial")
+    seen: list[int] = []
+    attacked.trainer.net.register_forward_hook(lambda net, given, out: seen.append(len(out)))
+    attacked.bare()
+    # Two batches of 96 images, each STEPS + 1 passes; ours also looks at the one image held out.
+    passes = [64] * (STEPS + 1) + [32] * (STEPS + 1)
+    assert seen == passes
+    seen.clear()
+    attacked.ours()
+    assert seen == [*passes, 1]
+
+
+def test_the_bench_says_how_far_training_is_from_bare_passes():
+    x, y = bench.task(65, 2)
+    small = SPEC.replace(side=28, classes=10, width=4)
+    found = list(training(small, x, y, partial(compare, rounds=1, repeats=1)))
+    assert [one.against for one in found] == ["bare forward and backward passes"] * 2
+    assert found[0].note.startswith("64 images")
+    assert all(one.ratio > 0 for one in found)
 
 
 def test_the_clock_and_the_check_of_a_comparison_are_used():

@@ -24,7 +24,7 @@ from featscope.core.errors import BadInput, FeatscopeError
 from featscope.core.locks import locked
 from featscope.images import data_folder as folders
 from featscope.images import datasets, formats, sources
-from featscope.images.catalogue import ARRAYS, CIFAR10, DATASETS, FASHION, MNIST, SVHN
+from featscope.images.catalogue import ARRAYS, CIFAR10, CIFAR100, DATASETS, FASHION, MNIST, SVHN
 from featscope.images.groupings import LEFT_OUT, Grouping, draw_subset, grouping, halves, parity
 
 
@@ -109,7 +109,9 @@ def fake_client(
 @pytest.mark.parametrize("data", files.ALL, ids=lambda d: d.name)
 def test_the_form_on_disk_is_the_same_whatever_the_source(data, tmp_path, monkeypatch, serve):
     _server, described, arrays = serve(data)
-    folder = files.write_files(tmp_path / "mine", files.official_files(data, arrays))
+    # Of CIFAR-100 only the archive has a published hash.
+    mine = (files.downloads if data.form == "cifar100" else files.official_files)(data, arrays)
+    folder = files.write_files(tmp_path / "mine", mine)
     datasets.fetch(described, tmp_path / "a", folder=folder)
     datasets.fetch(described, tmp_path / "b", only="official")
     seen = [tree(tmp_path / "a"), tree(tmp_path / "b")]
@@ -321,6 +323,18 @@ def test_a_changed_svhn_file_is_refused(tmp_path):
         datasets.fetch(described, tmp_path / "d", folder=folder)
 
 
+def test_cifar100_from_single_files_counts_as_the_user_s_own(tmp_path):
+    described, arrays = files.small(CIFAR100)
+    folder = files.write_files(tmp_path / "mine", files.official_files(CIFAR100, arrays))
+    with pytest.raises(BadInput, match=r"no cifar-100-binary.tar.gz of CIFAR-100.*add --unverified"):
+        datasets.fetch(described, tmp_path / "d", folder=folder)
+    datasets.fetch(described, tmp_path / "d", folder=folder, unverified=True)
+    assert not datasets.verify(described, tmp_path / "d")["published"]
+    other = files.downloads(CIFAR100, files.content(CIFAR100, seed=1))
+    with pytest.raises(BadInput, match="not the published one"):
+        datasets.fetch(described, tmp_path / "e", folder=files.write_files(tmp_path / "other", other))
+
+
 def test_verify_sees_one_changed_byte_and_fetch_repairs_it(tmp_path):
     described, arrays = files.small(MNIST)
     folder = files.write_files(tmp_path / "mine", files.official_files(MNIST, arrays))
@@ -442,9 +456,22 @@ def test_the_folder_is_named_by_option_variable_or_cache(tmp_path, monkeypatch):
     assert datasets.data_folder(tmp_path / "given") == tmp_path / "given"
 
 
+def test_superclasses_are_twenty_of_five():
+    groups = grouping("superclasses", 100)
+    assert [len(part) for part in groups.parts] == [5] * 20
+    assert sorted(c for part in groups.parts for c in part) == list(range(100))
+    # labels of the official list: maple 47, oak 52, palm 56, pine 59, willow 96 are the trees
+    assert groups.parts[17] == (47, 52, 56, 59, 96)
+    coarse = grouping("superclass-halves", 100)
+    assert [len(part) for part in coarse.parts] == [50, 50]
+    assert all(set(part) <= set(coarse.parts[i >= 10]) for i, part in enumerate(groups.parts))
+    with pytest.raises(BadInput, match="superclasses are those of 100 classes"):
+        grouping("superclasses", 10)
+
+
 def test_descriptions_are_complete():
     for data in DATASETS.values():
-        assert len(data.classes) == 10
+        assert len(data.classes) == (100 if data.name == "cifar100" else 10)
         assert data.hashes is None or set(data.hashes) == set(ARRAYS)
         assert replace(data, sizes=(1, 0)).bytes == np.prod(data.shape) + 1
 

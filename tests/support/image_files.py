@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
-from featscope.images.catalogue import ARRAYS, CIFAR10, FASHION, MNIST, SVHN, Dataset, File
+from featscope.images.catalogue import ARRAYS, CIFAR10, CIFAR100, FASHION, MNIST, SVHN, Dataset, File
 from featscope.images.datasets import sha256
 
 TRAIN, TEST = 40, 12
@@ -58,6 +58,15 @@ def official_files(data: Dataset, arrays: dict[str, np.ndarray]) -> dict[str, by
             )
             made[file.name] = out.getvalue()
         return made
+    if data.form == "cifar100":
+        # The superclass comes first; a wrong one here shows a reader that takes it for the class.
+        return {
+            f"{split}.bin": b"".join(
+                bytes([19]) + cifar_records(image[None], label[None])
+                for image, label in zip(arrays[f"{split}-images"], arrays[f"{split}-labels"], strict=True)
+            )
+            for split in ("train", "test")
+        }
     step = TRAIN // 5
     images, labels = arrays["train-images"], arrays["train-labels"]
     made = {
@@ -80,9 +89,9 @@ def tar(files: dict[str, bytes], mode: str = "w:gz") -> bytes:
 def downloads(data: Dataset, arrays: dict[str, np.ndarray]) -> dict[str, bytes]:
     """What a server offers: the files themselves, for CIFAR their archive."""
     files = official_files(data, arrays)
-    if data.form == "cifar":
+    if data.form in ("cifar", "cifar100"):
         return {
-            data.files[0].name: tar({f"cifar-10-batches-bin/{name}": value for name, value in files.items()})
+            data.files[0].name: tar({f"{data.folders[1]}/{name}": value for name, value in files.items()})
         }
     return files
 
@@ -123,4 +132,4 @@ def write_files(folder: Path, files: dict[str, bytes]) -> Path:
     return folder
 
 
-ALL = (MNIST, FASHION, CIFAR10, SVHN)
+ALL = (MNIST, FASHION, CIFAR10, CIFAR100, SVHN)

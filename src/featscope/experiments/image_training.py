@@ -15,6 +15,7 @@ from featscope.dynamics.image_training import AttackSpec, Trainer, TrainingSpec,
 from featscope.dynamics.schedules import Schedule
 from featscope.experiments.cost import Size
 from featscope.experiments.spec import Spec
+from featscope.images.catalogue import dataset
 from featscope.images.datasets import ImageBatch, Split, load
 from featscope.images.groupings import grouping
 from featscope.nets.classifier import ImageClassifier
@@ -33,7 +34,9 @@ class ImageTraining(Spec):
     """
 
     dataset: str = setting("mnist", "the data set, as `featscope data list` names it")
-    grouping: str = setting("each", "labels: each class, halves, parity, or groups such as 0,1,8|2,3")
+    grouping: str = setting(
+        "each", "labels: each class, halves, parity, superclasses, or groups such as 0,1,8|2,3"
+    )
     train: int = setting(
         10_000, "training images, drawn by seed; the held-out share is taken from them", ge=50
     )
@@ -88,7 +91,7 @@ def training_size(spec: ImageTraining) -> Size:
 
 def images(spec: ImageTraining, split: Split, n: int, draw: int) -> ImageBatch:
     """``n`` images of a split (all, if there are fewer), drawn by ``draw``, with the grouping's labels."""
-    groups = grouping(spec.grouping)
+    groups = grouping(spec.grouping, len(dataset(spec.dataset).classes))
     require(
         spec.net.classes == len(groups.parts),
         "the network needs one output for each label",

@@ -9,22 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import cache
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from featscope.core.errors import require
 from featscope.core.streams import stream
+from featscope.dynamics.image_training import Trainer
+from featscope.dynamics.schedules import Ramp
 from featscope.experiments.cost import BARE, as_float, in_bytes, in_time
 from featscope.experiments.image_training import ImageTraining, activations
 from featscope.experiments.spec import Request
-from featscope.nets.networks import NetworkSpec
+from featscope.images.datasets import ImageBatch
 
 #: the GPU that hours are told for; 19.5·10¹² operations a second in float32 by its data sheet, of which
 #: convolutions of images this small are taken to reach two fifths, and twice that in mixed precision
 GPU, OPERATIONS, REACHED, MIXED = "A100", 19.5e12, 0.4, 2.0
+#: what the hours stand on, for who reads them
+ASSUMES = (
+    f"hours: counted operations ÷ {REACHED:.0%} of the {OPERATIONS / 1e12:.3g}·10¹² a second that an {GPU} "
+    f"has in float32, {MIXED:g} times that in mixed precision; measurements beside training are not counted"
+)
 #: images of the one step that is taken
 BATCH = 2
 
@@ -80,8 +88,10 @@ def _all(request: Request) -> Iterator[ImageTraining]:
 
 def rehearse(spec: ImageTraining) -> Rehearsed:
     """Build the network, take one step with a few images of noise, and walk through the schedule."""
-    training = spec.training
-    parameters, operations = one_step(spec.net)
+    net, training = spec.untrained(0), spec.training
+    operations = _operations(spec, net)
+    _one_step(spec, net)
+    parameters = sum(p.numel() for p in net.parameters())
     kept = spec.train - max(1, round(training.held_out * spec.train))
     training.require_a_batch(kept)
     # A last batch of a single image is left out.
@@ -110,18 +120,35 @@ def rehearse(spec: ImageTraining) -> Rehearsed:
     )
 
 
-@cache
-def one_step(shape: NetworkSpec) -> tuple[int, float]:
-    """A network's parameters and the operations of one pass forwards and backwards; it is built and moved by
-    a step of plain descent, which the rates of a training do not change."""
-    net = shape.build(stream(0, "init")).train()
-    pixels = torch.rand(BATCH, shape.channels, shape.side, shape.side, generator=stream(0, "images"))
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
+def _noise(spec: ImageTraining, n: int) -> ImageBatch:
+    """Images of noise with labels in turn."""
+    side, rng = spec.net.side, stream(0, "images")
+    pixels = torch.rand(n, spec.net.channels, side, side, generator=rng)
+    return ImageBatch(pixels, torch.arange(n) % spec.net.classes)
+
+
+def _operations(spec: ImageTraining, net: nn.Module) -> float:
+    """Operations of one image's way forward and backward."""
+    x, y = _noise(spec, BATCH)
     with FlopCounterMode(display=False) as counted:
-        loss = functional.cross_entropy(net(pixels), torch.arange(BATCH) % shape.classes)
-        torch.autograd.backward(loss)
-    optimiser.step()
-    return sum(p.numel() for p in net.parameters()), counted.get_total_flops() / BATCH
+        torch.autograd.backward(functional.cross_entropy(net.train()(x), y))
+    return float(counted.get_total_flops()) / BATCH
+
+
+def _one_step(spec: ImageTraining, net: nn.Module) -> None:
+    """One update by the training's own loss, augmentation, precision and optimiser; its attack takes a single
+    step."""
+    attack = spec.training.attack.replace(steps=1, ramp=Ramp())
+    short = spec.training.replace(attack=attack, batch_size=BATCH, epochs=1, held_out=0.5, select="clean")
+    trainer = Trainer(net, _noise(spec, 2 * BATCH), short, 0)
+    before = trainer.start()
+    after = trainer.step(before, 0)
+    require(
+        bool(after.weights.isfinite().all()) and not torch.equal(after.weights, before.weights),
+        "one step must move the weights to other numbers",
+        f"{spec.net.architecture} of width {spec.net.width}, {spec.training.method}",
+        "look at schedule and network",
+    )
 
 
 def _rates(spec: ImageTraining, updates: int) -> tuple[float, float, float]:
@@ -144,4 +171,4 @@ def rehearsed(request: Request) -> list[Rehearsed]:
 
 def as_json(found: list[Rehearsed]) -> list[dict[str, Any]]:
     """For `--json`."""
-    return [{**asdict(one), "rates": list(one.rates), "gpu": GPU} for one in found]
+    return [{**asdict(one), "rates": list(one.rates), "gpu": GPU, "assumes": ASSUMES} for one in found]

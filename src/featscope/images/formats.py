@@ -22,7 +22,7 @@ from featscope.core.errors import BadInput
 
 Bytes = NDArray[np.uint8]
 CIFAR_SIDE, CIFAR_CHANNELS = 32, 3
-_CIFAR_RECORD = 1 + CIFAR_SIDE * CIFAR_SIDE * CIFAR_CHANNELS
+_CIFAR_PIXELS = CIFAR_SIDE * CIFAR_SIDE * CIFAR_CHANNELS
 
 
 def damaged_file(name: str, reason: str) -> BadInput:
@@ -85,14 +85,18 @@ def read_idx_labels(data: bytes, name: str) -> Bytes:
     return labels
 
 
-def read_cifar(data: bytes, name: str) -> tuple[Bytes, Bytes]:
-    """CIFAR-10 binary: records of one label and 3072 bytes, channel after channel."""
+def read_cifar(data: bytes, name: str, label_bytes: int = 1) -> tuple[Bytes, Bytes]:
+    """CIFAR binary: records of the label bytes and 3072 pixels, channel after channel.
+
+    CIFAR-10 has one label byte. CIFAR-100 has two, superclass and class; the class, the last, is returned.
+    """
     refuse_page(data, name)
-    if not data or len(data) % _CIFAR_RECORD:
-        raise damaged_file(name, f"{len(data)} bytes is no whole number of {_CIFAR_RECORD}-byte records")
-    records = np.frombuffer(data, np.uint8).reshape(-1, _CIFAR_RECORD)
-    planes = records[:, 1:].reshape(-1, CIFAR_CHANNELS, CIFAR_SIDE, CIFAR_SIDE)
-    return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), records[:, 0].copy()
+    record = label_bytes + _CIFAR_PIXELS
+    if not data or len(data) % record:
+        raise damaged_file(name, f"{len(data)} bytes is no whole number of {record}-byte records")
+    records = np.frombuffer(data, np.uint8).reshape(-1, record)
+    planes = records[:, label_bytes:].reshape(-1, CIFAR_CHANNELS, CIFAR_SIDE, CIFAR_SIDE)
+    return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), records[:, label_bytes - 1].copy()
 
 
 def read_sheet(data: bytes, name: str) -> Bytes:

@@ -9,6 +9,7 @@ from torch import Tensor
 from featscope.core.errors import BadInput, require
 from featscope.core.frozen import Value
 from featscope.core.streams import stream
+from featscope.images.cifar100 import superclass_parts
 
 LEFT_OUT = -1
 
@@ -66,15 +67,44 @@ def parity(classes: int = 10) -> Grouping:
     return Grouping(parts=(tuple(range(0, classes, 2)), tuple(range(1, classes, 2))))
 
 
+def _superclasses(classes: int) -> tuple[tuple[int, ...], ...]:
+    require(
+        classes == 100, "superclasses are those of 100 classes", f"classes={classes}", "use the data cifar100"
+    )
+    return superclass_parts()
+
+
+def superclasses(classes: int = 100) -> Grouping:
+    """CIFAR-100's twenty superclasses."""
+    return Grouping(parts=_superclasses(classes))
+
+
+def superclass_halves(classes: int = 100) -> Grouping:
+    """The first ten superclasses of CIFAR-100 against the last ten."""
+    parts = _superclasses(classes)
+    first, second = ((c for part in some for c in part) for some in (parts[:10], parts[10:]))
+    return Grouping(parts=(tuple(sorted(first)), tuple(sorted(second))))
+
+
+def each(classes: int = 10) -> Grouping:
+    """Every class by itself."""
+    return Grouping(parts=tuple((c,) for c in range(classes)))
+
+
+_NAMED = {
+    "halves": halves,
+    "parity": parity,
+    "each": each,
+    "superclasses": superclasses,
+    "superclass-halves": superclass_halves,
+}
+
+
 def grouping(text: str, classes: int = 10) -> Grouping:
-    """Return a grouping by name or as text: ``halves``, ``parity``, ``each`` (every class by itself), or
-    ``0,1,8|2,3``."""
-    if text == "halves":
-        return halves(classes)
-    if text == "parity":
-        return parity(classes)
-    if text == "each":
-        return Grouping(parts=tuple((c,) for c in range(classes)))
+    """Return a grouping by name or as text: ``halves``, ``parity``, ``each`` (every class by itself),
+    ``superclasses`` and ``superclass-halves`` (CIFAR-100), or ``0,1,8|2,3``."""
+    if text in _NAMED:
+        return _NAMED[text](classes)
     try:
         parts = tuple(tuple(int(c) for c in part.split(",")) for part in text.split("|"))
     except ValueError:

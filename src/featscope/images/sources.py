@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -53,7 +53,20 @@ PATIENCE = 10.0
 #: seconds that a package client may take in all
 CLIENT_PATIENCE = 900.0
 _BLOCK = 1 << 18
-_CIFAR_TRAIN = tuple(f"data_batch_{n}.bin" for n in range(1, 6))
+
+
+class _Cifar(NamedTuple):
+    """The files of a CIFAR data set in binary form, and the label bytes of a record."""
+
+    train: tuple[str, ...]
+    test: str
+    label_bytes: int
+
+
+_CIFAR = {
+    "cifar": _Cifar(tuple(f"data_batch_{n}.bin" for n in range(1, 6)), "test_batch.bin", 1),
+    "cifar100": _Cifar(("train.bin",), "test.bin", 2),
+}
 
 
 class SourceFailed(FeatscopeError):
@@ -71,10 +84,11 @@ def assemble(form: str, names: tuple[str, ...], read: Read) -> Arrays:
         return {
             key: reader(read(name), name) for key, reader, name in zip(ARRAYS, readers, names, strict=True)
         }
-    if form == "cifar":
-        batches = [read_cifar(read(name), name) for name in _CIFAR_TRAIN]
+    if form in _CIFAR:
+        files = _CIFAR[form]
+        batches = [read_cifar(read(name), name, files.label_bytes) for name in files.train]
         train = [np.concatenate(part) for part in zip(*batches, strict=True)]
-        test = read_cifar(read("test_batch.bin"), "test_batch.bin")
+        test = read_cifar(read(files.test), files.test, files.label_bytes)
         return dict(zip(ARRAYS, (*train, *test), strict=True))
     splits = [read_svhn(read(name), name) for name in names]
     return dict(zip(ARRAYS, (array for split in splits for array in split), strict=True))
@@ -142,11 +156,18 @@ def from_folder(data: Dataset, folder: Path, checked: bool = True) -> Arrays:
         bare = name.removesuffix(".gz")
         return next((p / n for p in places for n in (bare, bare + ".gz") if (p / n).is_file()), None)
 
-    if data.form == "cifar" and find(_CIFAR_TRAIN[0]) is None:
+    # Where no hash of the content is known, only the archive can be told to be the published one.
+    by_archive = data.form in _CIFAR and data.hashes is None and checked
+    if data.form in _CIFAR and (by_archive or find(_CIFAR[data.form].train[0]) is None):
         archive = find(data.files[0].name.removesuffix(".gz"))
         if archive is not None:
+            if by_archive:
+                _require_md5(archive, archive.read_bytes(), data.files[0].md5)
             return _from_cifar_archive(data, archive)
-        _refuse_pickles(places)
+        _refuse_pickles(data, places)
+    if by_archive:
+        rule, remedy = f"no {data.files[0].name} of {data.title}", "name its folder, or add --unverified"
+        raise BadInput(rule, str(folder), remedy)
 
     def read(name: str) -> bytes:
         path = find(name)
@@ -156,30 +177,35 @@ def from_folder(data: Dataset, folder: Path, checked: bool = True) -> Arrays:
             )
         content = gunzip(path.read_bytes(), str(path))
         known = {file.name: file.md5 for file in data.files}.get(name)
-        if data.form == "svhn" and checked and _md5(content) != known:
-            raise BadInput(
-                "the file is not the published one",
-                f"{path} (MD5 {_md5(content)})",
-                "get it again, or add --unverified",
-            )
+        if data.form == "svhn" and checked:
+            _require_md5(path, content, known)
         return content
 
     return assemble(data.form, tuple(file.name for file in data.files), read)
 
 
-def _refuse_pickles(places: list[Path]) -> None:
+def _require_md5(path: Path, content: bytes, known: str | None) -> None:
+    found = _md5(content)
+    if found != known:
+        remedy = "get it again, or add --unverified"
+        raise BadInput("the file is not the published one", f"{path} (MD5 {found})", remedy)
+
+
+def _refuse_pickles(data: Dataset, places: list[Path]) -> None:
+    binary = data.files[0].name
+    archive = binary.replace("binary", "python")
     for place in places:
-        for path in (place / "data_batch_1", place / "cifar-10-python.tar.gz", place / "cifar-10-batches-py"):
-            if path.exists():
+        for name in ("data_batch_1", "train", archive, "cifar-10-batches-py", "cifar-100-python"):
+            if (place / name).exists():
                 raise BadInput(
-                    "pickled data is never read", str(path), "get the binary version, cifar-10-binary.tar.gz"
+                    "pickled data is never read", str(place / name), f"get the binary version, {binary}"
                 )
 
 
 def _from_cifar_archive(data: Dataset, archive: Path) -> Arrays:
     content = members(archive, lambda name: name.endswith(".bin"), _limit(data))
     named = {Path(name).name: value for name, value in content.items()}
-    return assemble("cifar", (), _member_reader(named, archive.name))
+    return assemble(data.form, (), _member_reader(named, archive.name))
 
 
 # -- the official download
@@ -189,7 +215,7 @@ def _from_cifar_archive(data: Dataset, archive: Path) -> Arrays:
 def from_official(data: Dataset, cache: Path, report: Report = quiet) -> Arrays:
     """Download the official files, continuing what is there, check their MD5, and read them."""
     paths = {file.name: _download(file, cache, report) for file in data.files}
-    if data.form == "cifar":
+    if data.form in _CIFAR:
         return _from_cifar_archive(data, paths[data.files[0].name])
     return assemble(data.form, tuple(paths), lambda name: paths[name].read_bytes())
 

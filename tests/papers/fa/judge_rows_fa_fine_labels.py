@@ -26,6 +26,7 @@ PAIRS = {
     "last": ("fine_last", "binary_last"),
 }
 OTHER = {"mnist": "cifar10", "cifar10": "mnist"}
+RUNS = {"mnist": "image-fine-labels", "cifar10": "image-fine-labels-cifar10"}
 Gaps = Sequence[float]
 NAN = float("nan")
 
@@ -66,7 +67,7 @@ def duel(
     looked(dataset, 0, *checks)
     looked(dataset, 1, ("fine", 1.0, 100, 100))
     looked(other, 0, ("fine", 1.0, 100, 50))
-    return made("image-fine-labels", parts, {}, datasets=[dataset], seeds=list(range(len(by_seed))))
+    return made(RUNS[dataset], parts, {}, datasets=[dataset], seeds=list(range(len(by_seed))))
 
 
 def _case(

@@ -50,6 +50,7 @@ def test_readings_run_what_their_names_say() -> None:
         {"large": True, "dtype": "float32"},
     )
     assert needs("FA-F3mc", "mnist-worst") == ("image-fine-labels", {"datasets": ["mnist"]})
+    assert needs("FA-F3mc", "cifar10-worst") == ("image-fine-labels-cifar10", {})
 
 
 LAW = {"k": 4, "d": 100, "positive": 1}

@@ -9,6 +9,7 @@ from featscope.papers.fa import (
     claims_figures,
     claims_fine_labels,
     claims_granularity,
+    claims_granularity_images,
     claims_induction,
     claims_past,
     claims_phase,
@@ -33,9 +34,11 @@ from featscope.papers.fa import (
     clusters_scaling,
     clusters_width,
     comparisons,
+    embedding_granularity,
     figures_clusters,
     figures_embeddings,
     figures_fine_labels,
+    figures_granularity_images,
     figures_past,
     figures_phase,
     figures_plane,
@@ -43,6 +46,8 @@ from featscope.papers.fa import (
     glossary_past,
     image_embeddings,
     image_fine_labels,
+    image_fine_labels_cifar10,
+    image_granularity,
     phase_clusters,
 )
 from featscope.sweeps.nearest import BoxSearch, known
@@ -70,6 +75,9 @@ EXPERIMENTS = (
     *clusters_width.EXPERIMENTS,
     *image_embeddings.EXPERIMENTS,
     *image_fine_labels.EXPERIMENTS,
+    *image_fine_labels_cifar10.EXPERIMENTS,
+    *image_granularity.EXPERIMENTS,
+    *embedding_granularity.EXPERIMENTS,
 )
 CLAIMS = (
     *claims_start.CLAIMS,
@@ -84,6 +92,7 @@ CLAIMS = (
     *claims_embeddings.CLAIMS,
     *claims_fine_labels.CLAIMS,
     *claims_granularity.CLAIMS,
+    *claims_granularity_images.CLAIMS,
     *claims_past.CLAIMS,
 )
 COMPARISONS = comparisons.COMPARISONS
@@ -94,8 +103,9 @@ FIGURES = {
     **figures_past.FIGURES,
     **figures_embeddings.FIGURES,
     **figures_fine_labels.FIGURES,
+    **figures_granularity_images.FIGURES,
 }
-GLOSSARY = {**glossary.GLOSSARY, **glossary_past.GLOSSARY_PAST}
+GLOSSARY = {**glossary.GLOSSARY, **glossary_past.GLOSSARY_PAST, **glossary_past.GLOSSARY_IMAGES}
 RULES_HISTORY = glossary.RULES_HISTORY | glossary_past.HISTORY_PAST
 #: boxes in which a setting is looked for that would make a failing reading hold
 SEARCHES = (

@@ -67,4 +67,6 @@ def _curves(run: Run, name: str) -> Panel:
     return Panel(DATASETS[name].title, Axis("ℓ2 radius"), PERCENT, drawn, width=340, height=240)
 
 
-FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {"image-fine-labels": {"fig3": fine_labels}}
+FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
+    name: {"fig3": fine_labels} for name in ("image-fine-labels", "image-fine-labels-cifar10")
+}

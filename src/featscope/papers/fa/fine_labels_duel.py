@@ -49,7 +49,8 @@ class Duel:
     def fast(self) -> dict[str, nn.Module]:
         """Folded copies, on which perturbations are searched."""
         return {
-            name: fold(net, self.data.x).model for name, net in (("fine", self.fine), ("binary", self.binary))
+            name: fold(net, self.data.x).model.eval()
+            for name, net in (("fine", self.fine), ("binary", self.binary))
         }
 
     def readout(self, decision: Decision = "sum", fast: bool = False) -> ReadOut:

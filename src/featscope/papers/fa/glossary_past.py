@@ -30,3 +30,14 @@ GLOSSARY_PAST = {
     ),
 }
 HISTORY_PAST = frozenset(GLOSSARY_PAST)
+#: the same questions on real images; no rule was changed after numbers were seen
+GLOSSARY_IMAGES = {
+    "FA-granularity-images": Gloss(
+        "r(x) ∝ √((s₊ + s₋)/(s_own + s_rival)), which is √(G/2) for G groups of one size",
+        "On real images labels would not decide the radius by averaging inside groups alone.",
+    ),
+    "FA-average-images": Gloss(
+        "ρ ∝ −y(Σ_{j∈J₊} μ_j − Σ_{l∈J₋} μ_l), μ_j the mean embedding of class j",
+        "What fools f_FA would not be what fools a head on real embeddings.",
+    ),
+}

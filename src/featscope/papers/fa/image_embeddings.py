@@ -17,18 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
 from pydantic import model_validator
 from torch import Tensor
 
-from featscope.core.errors import require, unknown
+from featscope.core.errors import require
 from featscope.core.frozen import Value
 from featscope.core.settings import setting
 from featscope.core.stats import as_fact, mean_interval
-from featscope.core.store import Folder, Json, Part, Rows
+from featscope.core.store import Folder, Json, Rows
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, fine_step, start_fine
 from featscope.dynamics.cluster_observables import cosines
@@ -36,11 +36,10 @@ from featscope.dynamics.trajectory import trajectory
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.image_training import data_hashes
-from featscope.experiments.spec import Experiment, Overrides, Spec
-from featscope.features.embed import embed
-from featscope.images.catalogue import DATASETS, dataset
-from featscope.images.datasets import Split, load
-from featscope.nets.encoders import Encoder, load_encoder
+from featscope.experiments.spec import Experiment, Overrides
+from featscope.images.catalogue import dataset
+from featscope.nets.encoders import load_encoder
+from featscope.papers.fa.embedded_images import EMBEDDED, IN_ENCODER, EmbeddedImages, embeddings
 from featscope.papers.fa.embedding_columns import CosineMap, Figure10, HeadPath
 from featscope.papers.fa.embedding_heads import (
     EMBEDDING_KINDS,
@@ -73,7 +72,7 @@ class HeadTraining(Value):
     every: int = setting(20, "steps between two recorded rows", ge=1)
 
 
-class ImageEmbeddings(Spec):
+class ImageEmbeddings(EmbeddedImages):
     """Which images and encoder, how many images a seed, and the training of the heads."""
 
     profiles: ClassVar[Mapping[str, Overrides]] = {
@@ -90,23 +89,12 @@ class ImageEmbeddings(Spec):
         "paper": {"encoder": "clip-vit-b-32", "train": 50_000, "test": 10_000},
     }
 
-    dataset: str = setting("cifar10", "the data set, as `featscope data list` names it")
-    encoder: Literal["efficientnet-lite0", "clip-vit-b-32"] = setting(
-        "efficientnet-lite0", "the pretrained network whose embeddings are read"
-    )
-    side: int | None = setting(
-        None, "side to which images are resized; the encoder's own if not given", ge=32
-    )
-    train: int = setting(2000, "training images of each seed", ge=20)
-    test: int = setting(500, "test images of each seed", ge=10)
     sample: int = setting(100, "images a class of Figure 10", ge=2)
     heads: HeadTraining = setting(HeadTraining(), "training of the heads")
     radius: RadiusSpec = setting(RadiusSpec(), "search for the smallest radius that fools a head")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.dataset not in DATASETS:
-            raise unknown("data set", self.dataset, DATASETS)
         k = len(dataset(self.dataset).classes)
         rule, n = "each class has the same number of neurons", self.heads.neurons
         require(k % 2 == 0 and n % k == 0, rule, f"neurons={n}, classes={k}", f"use a multiple of {k}")
@@ -178,24 +166,6 @@ def correlation(task: Task, n: int) -> tuple[dict[str, float], Tensor, Tensor]:
         "feature_cosine_mean": float(features[apart].mean()),
     }
     return numbers, matrix, means
-
-
-def embeddings(
-    spec: ImageEmbeddings, encoder: Encoder, seed: int, folder: Folder
-) -> list[tuple[Tensor, Tensor]]:
-    """Training and test embeddings of one seed with their labels, from the data folder if they are there."""
-    found = []
-    wanted: dict[Split, int] = {"train": spec.train, "test": spec.test}
-    for split, n in wanted.items():
-        images = load(spec.dataset, split)
-        index = images.subset(n, seed)
-        told = partial(_tell, folder.part("embeddings", split=split, seed=seed))
-        found.append((embed(encoder, images, index, told=told).to(spec.torch_dtype), images.y[index]))
-    return found
-
-
-def _tell(part: Part, done: int, total: int) -> None:
-    part.report(done, total, {})
 
 
 def read_heat_map(task: Task, net: str, w: Tensor) -> tuple[dict[str, float], dict[str, Tensor]]:
@@ -305,10 +275,6 @@ def run(spec: ImageEmbeddings, folder: Folder) -> Json:
         "figure10": {kind: _figure10(spec, folder, kind) for kind in EMBEDDING_KINDS},
         "radii": {kind: _median_radii(spec, folder, kind) for kind in EMBEDDING_KINDS},
     }
-
-
-#: coordinates of an embedding, and numbers that an image leaves in the encoder, about
-EMBEDDED, IN_ENCODER = 1280, 10_000_000
 
 
 def size(spec: ImageEmbeddings) -> Size:
