@@ -155,19 +155,21 @@ def test_a_network_that_views_is_folded_or_not_but_prints_nothing(capfd):
 
 
 def test_the_curve_warns_and_is_as_strong_as_the_evaluation_at_one_radius():
-    """An input that is rounded leaves no gradient: the curve must say so and search without."""
+    """An input that is rounded leaves no gradient: the curve must say so, and find what the network without
+    the rounding shows."""
     net = Behind(fitted("batchnorm"), rounded).eval()
     x, y = images(30, 3)
     attacks = ensemble(steps=5, queries=100)
     curve = assess_curve(net, x, y, THREAT, [EPS, 2 * EPS], attacks)
     assert not curve.trusted
     assert any("zero at" in text for text in curve.warnings)
-    assert any("needs no gradient" in text for text in curve.warnings)
     for radius, robust in zip(curve.radii, curve.accuracy, strict=True):
         one = assess(net, x, y, THREAT.with_radius(radius), attacks)
         assert not one.trusted
         assert robust <= one.accuracy + 0.1
-    assert curve.accuracy[-1] < curve.by[attacks[0].name][-1] - 0.1
+    honest = assess_curve(fitted("batchnorm").eval(), x, y, THREAT, [EPS, 2 * EPS], attacks)
+    assert max(a - b for a, b in zip(curve.accuracy, honest.accuracy, strict=True)) <= 0.15
+    assert curve.accuracy[0] < 0.5
     calm = assess_curve(fitted("batchnorm").eval(), x, y, THREAT, [EPS / 2, EPS], attacks[:3])
     assert calm.trusted
     assert list(calm.by) == [attack.name for attack in attacks[:3]]

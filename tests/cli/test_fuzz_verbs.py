@@ -74,7 +74,7 @@ AXES = Values(
 VERBS = {
     "list": Verb((), {**PAPER, **JSON}),
     "show": Verb((EXPERIMENT,), JSON),
-    "run": Verb((EXPERIMENT,), {**PROFILE, **SEEDS, **OUT, **JSON, "--set": Values((), SETS), "--force": FLAG, "--dry-run": FLAG}),
+    "run": Verb((EXPERIMENT,), {**PROFILE, **SEEDS, **OUT, **JSON, "--set": Values((), SETS), "--force": FLAG, "--dry-run": FLAG, "--until": Values((), ("", "soon", "-1", "0", "nan"))}),
     "check": Verb(
         (CLAIM,),
         {**PAPER, **PROFILE, **SEEDS, **OUT, **JSON, "--images": FLAG, "--set": Values((), SETS), "--jobs": JOBS,

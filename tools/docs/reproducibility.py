@@ -19,6 +19,7 @@ LICENCES = {
     "mnist": "CC BY-SA 3.0",
     "fashion-mnist": "MIT",
     "cifar10": "none stated by the authors",
+    "cifar100": "none stated by the authors",
     "svhn": "for non-commercial use",
     "efficientnet-lite0": "Apache-2.0",
     "clip-vit-b-32": "MIT",

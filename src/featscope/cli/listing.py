@@ -53,10 +53,8 @@ def _overview(found: dict[str, list[Line]], papers: list[str]) -> None:
         names = ", ".join(line["name"] for line in found["experiments"] if line["paper"] == paper)
         tell(textwrap.fill(names, 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
     tell("")
-    tell("featscope list at             experiments and claims of one paper, one line each")
-    tell("featscope list robust ball    those about these words")
-    tell("featscope show EXPERIMENT     its settings; featscope run EXPERIMENT runs it")
-    tell("featscope explain CLAIM       what it says; featscope check CLAIM judges it")
+    tell("One line each: featscope list at, or by words: featscope list robust ball")
+    tell("More of one: featscope show|run EXPERIMENT, featscope explain|check CLAIM")
 
 
 def _every_line(found: dict[str, list[Line]]) -> None:

@@ -147,8 +147,8 @@ def test_what_is_looked_at_in_training(inner) -> None:
         assert row["v"][run].tolist() == pytest.approx([float((w[i] @ v[i]).max()) for i in range(k)])
         for key, x in (
             ("clean_test", inner.test.x),
-            ("feature_robust", inner.robust),
-            ("feature_non_robust", inner.non_robust),
+            ("feature_robust", INNER.law.restrict(inner.test, "robust").x),
+            ("feature_non_robust", INNER.law.restrict(inner.test, "non-robust").x),
         ):
             scores = outputs(w, x[run], INNER.net.q, INNER.net.rho)
             label = inner.test.y[run]

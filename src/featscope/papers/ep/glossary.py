@@ -32,6 +32,10 @@ GLOSSARY = {
         "on manifolds",
         "A lower bound would exceed an upper one: one of them is wrong.",
     ),
+    "EP-architecture": Gloss(
+        "mean over ε of acc_ε(transformer) − acc_ε(LeNet-5) > 0, equal parameters, images and epochs",
+        "Attention would be no way to robustness here: a convolutional network withstands as much.",
+    ),
     "EP-sep": Gloss(
         "d(A, B) ≥ 2ε, ℓ_∞, train-train and test-train",
         "Balls around real images of different labels would meet.",

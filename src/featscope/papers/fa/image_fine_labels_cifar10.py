@@ -44,7 +44,7 @@ _PLAIN = {
 }
 
 
-class LearnedFineLabels(ImageFineLabels):
+class LearnedFineLabels(ImageFineLabels, registered="image-fine-labels-cifar10"):
     """The settings of `image-fine-labels` with another network on CIFAR-10."""
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
