@@ -44,7 +44,7 @@ test-faults: $(VENV)/ready-dev
 
 # Generated command lines and damaged folders, thousands of them, and 50 as processes (docs/testing.md).
 test-fuzz: $(VENV)/ready-dev
-	FEATSCOPE_FUZZ=2500 $(BIN)/pytest -rP tests/cli/test_fuzz.py
+	FEATSCOPE_FUZZ=2500 $(BIN)/pytest -rP tests/cli/test_fuzz.py tests/cli/test_fuzz_verbs.py
 
 # What `featscope list` reads without importing anything heavy; a test says when it is not in step.
 catalogue: $(VENV)/ready

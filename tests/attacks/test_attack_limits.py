@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from featscope.attacks.admit import admit
 from featscope.attacks.apgd import APGD
 from featscope.attacks.copies import Fallen
 from featscope.attacks.curve import count, fall, require_ascending
@@ -291,4 +292,13 @@ def test_points_that_squares_cannot_be_drawn_on_go_without_that_search_and_it_is
         assert isinstance(attacks[-1], Square) == drawn
         assert len(attacks) == (6 if drawn else 5)
         assert bool(told) != drawn
-        assert attacks[1] == APGD("soft-margin", 7, 3)
+        assert attacks[1] == APGD("margin", 7, stop_early=True)
+
+
+def test_the_error_of_a_network_is_told_in_160_characters_of_its_first_line() -> None:
+    def broken(x: Tensor) -> Tensor:
+        raise RuntimeError("e" * 300 + "\nsecond line")
+
+    with pytest.raises(BadInput) as caught:
+        admit(broken, torch.zeros(2, 3), LABELS, Threat("Linf", 0.1, 1))
+    assert f"RuntimeError: {'e' * 160};" in str(caught.value)

@@ -235,6 +235,16 @@ def test_free_coordinates_alone_move_and_the_minimum_is_that_of_a_fine_search(ru
         assert float(value[i]) >= total - 0.05
 
 
+@pytest.mark.parametrize("size", [0.05, 1.0, 3.0])
+def test_the_gap_is_a_share_of_the_output_however_small_that_is(size: float) -> None:
+    x, y = points()
+    net = PatchNet(size * network().w, 3, 0.7)
+    found = inner_minimum(net, x, y, 0.25, tolerance=1e-4)
+    assert float(found.start.min()) > 0
+    assert float(found.relative_gap.max()) <= 1.01e-4
+    assert bool((found.lower <= found.value).all())
+
+
 @pytest.mark.parametrize(("eps", "tolerance", "told"), [(0.0, 1e-8, "eps"), (0.1, 0.0, "tolerance")])
 def test_a_radius_and_a_tolerance_are_positive(eps: float, tolerance: float, told: str) -> None:
     x, y = points()

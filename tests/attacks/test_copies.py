@@ -154,3 +154,18 @@ def test_the_sample_is_of_those_that_fell_last_and_a_probe_of_its_own_searches_i
     search(net, copy, x, zeros(6), looking(both, asked, net), looking(both, probed, net))
     assert asked == [("copy", "first", 6)]
     assert probed == [("network", "sample", 6), ("copy", "sample", 6)]
+
+
+def test_what_the_sample_shows_is_taken_over_although_the_copy_stays() -> None:
+    """Of three examples the network falls earlier at one, the copy at two: nothing is dropped, and all count."""
+    net, copy = at(1.0), at(1.0)
+    own, theirs = torch.tensor([0.1, INF, INF]), torch.tensor([INF, 0.2, 0.2])
+
+    def look(model: Model, chosen: Tensor, name: str) -> Fallen:
+        radius = torch.full((3,), INF) if name == "first" else own if model is net else theirs
+        return Fallen(radius[chosen], torch.full((len(chosen), 1), 2.0).double())
+
+    found, told = search(net, copy, torch.zeros(3, 1).double(), zeros(3), look)
+    assert told == []
+    assert found.fooled_at.tolist() == pytest.approx([0.1, INF, INF])
+    assert float(found.delta[0]) == 2.0

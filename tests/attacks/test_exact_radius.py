@@ -317,7 +317,7 @@ def test_longer_floats_enclose_more_tightly_and_both_hold_the_value() -> None:
         assert low <= true <= high
         widths.append(high - low)
         size = np.abs(net.a.numpy()) @ (np.abs(w.numpy()) @ np.abs(x) + np.abs(net.b.numpy()))
-        assert explained == pytest.approx(8 * np.finfo(np.float64).eps * size, rel=1e-6)
+        assert explained == pytest.approx(8 * np.finfo(np.float64).eps * size, rel=1e-6, abs=0)
     assert widths[1] < widths[0] / 100
     assert whole.enclose(x) == whole.enclose(x, False)
 

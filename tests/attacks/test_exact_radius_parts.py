@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from featscope.attacks.readout_certificate import _by_slope, _knapsack, _max_plus
-from featscope.attacks.two_layer_radius import _emptiness, _Halves, _proved, _Solver
+from featscope.attacks.two_layer_radius import _emptiness, _Halves, _proved, _Solver, exact_radii
 from featscope.core.streams import stream
 from featscope.nets.multiclass import MultiClass
-from featscope.nets.two_layer import TwoLayer
+from featscope.nets.two_layer import TwoLayer, forward
 
 F64 = torch.float64
 
@@ -120,6 +120,22 @@ def test_emptiness_has_the_rivals_gradient_and_the_largest_gap() -> None:
     assert list(_emptiness(_Halves(nothing).view(x, True, 1.0), 1)) == [1.0, 1.0, 1.0]
 
 
+def test_a_radius_without_proof_is_not_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, x, y = network(3, 2, 2), torch.tensor([[0.3, -0.7, 1.1]], dtype=F64), torch.ones(1, dtype=F64)
+    y = torch.where(forward(net, x) > 0, y, -y)
+    assert exact_radii(net, x, y).exact.tolist() == [True]
+    search = _Solver.radius
+
+    def unproved(self: _Solver, *given: object) -> tuple[np.ndarray, np.ndarray]:
+        delta, certificate = search(self, *given)  # type: ignore[arg-type]
+        return delta, 0 * certificate
+
+    monkeypatch.setattr(_Solver, "radius", unproved)
+    found = exact_radii(net, x, y)
+    assert found.exact.tolist() == [False]
+    assert float(found.lower) < float(found.upper)
+
+
 # ---- the read-out
 
 
@@ -137,7 +153,7 @@ def test_the_knapsack_by_trying_every_share() -> None:
     signs = torch.tensor([1.0, -1.0, -1.0, 1.0], dtype=F64)
     z = torch.tensor([[4.0, 0.4, 0.3, 0.0], [3.2, 0.9, -0.5, 0.2]], dtype=F64)
     above, bins = torch.tensor([1.5, 0.9], dtype=F64), 14
-    found = _knapsack(w, signs, 0, z, above, bins)
+    found = _knapsack(w, signs, 1.0, torch.tensor([0, 0]), z, above, bins)
     norms = w.norm(dim=-1)
     unit = (w / norms[:, None])[[0, 1, 2]]
     kappa = max(float(torch.linalg.eigvalsh(unit @ unit.mT)[-1]), 1.0)

@@ -12,7 +12,7 @@ from featscope.nets.fold import fold
 
 def test_ours_is_not_weaker_than_the_plain_loop(monkeypatch):
     monkeypatch.setattr(bench, "NETWORK", SPEC.replace(side=28, classes=10, width=8))
-    net = bench.network()
+    net = bench.brief_network()
     x, y = bench.task(64, 1)
     ours = bench.ours(fold(net, x[:2]).model, x, y)
     plain = bench.plain_pgd(net, x, y, bench.EPS, False)

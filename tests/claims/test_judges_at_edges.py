@@ -76,7 +76,12 @@ def just_learned(run):
 
 
 @edge(
-    "an epoch in the middle", "AT-F4", "suppressed", "standard-ordered", "strengthened", "standard-non-robust"
+    "an epoch in the middle",
+    "AT-F4",
+    "suppressed-same-start",
+    "standard-ordered-reader-is-reference",
+    "strengthened-other-start",
+    "standard-non-robust-other-start",
 )
 def epoch_in_the_middle(run):
     """Six epochs, the third at one half: the second half begins after it."""
@@ -109,13 +114,13 @@ for name in ("standard (conv-1, k = 2)", "adversarial (conv-1, k = 2)"):
         edge(f"a seed that diverged, {lost}", "AT-depth", name)(lost_seed(lost))
 
 
-@edge("accuracies, reads and errors as asked", "AT-T1", "suppressed", "table")
+@edge("accuracies, reads and errors as asked", "AT-T1", "suppressed-other-start", "table-same-start")
 def as_asked(run):
     return edited(run, "read", lambda row: {"accuracy": 0.9, "error_mean": 0.2})
 
 
 def test_networks_that_just_reach_the_printed_accuracies() -> None:
-    claim, name = "AT-T1", "suppressed"
+    claim, name = "AT-T1", "suppressed-other-start"
     runs = runs_of(claim, name)
     printed = TABLE_1[runs["run"].settings.network.dataset]
 
@@ -135,6 +140,12 @@ def test_networks_that_just_reach_the_printed_accuracies() -> None:
 @edge("learned from .4 on, robust from a third on", "AT-T2", "mnist-standard", "cifar10-adversarial-small")
 def just_robust(run):
     return edited(run, "learned", lambda row: {"clean_test": 0.75, "robust_test": 0.25})
+
+
+@edge("a reference that just follows at the last radius", "AT-T2", "mnist-standard-moved")
+def just_moved(run):
+    last = max(run.settings.reach)
+    return edited(run, "reach", lambda row: {"own_head": 0.5 if row["eps"] == last else 0.4999})
 
 
 @edge("learned from .4 on", "AT-T2", "mnist-adversarial-low", "cifar10-standard")

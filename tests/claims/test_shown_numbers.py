@@ -47,9 +47,9 @@ def test_routes_are_shown_with_the_steps_they_were_compared_over(claim: str, arm
 def test_reconstructed_sets_are_shown_with_their_own_errors() -> None:
     name = next(name for known, name in TABLES if known == "AT-T1")
     run, evidence = shown("AT-T1", name)
-    own = {"NR": "reference-standard", "R": "reference-adversarial"}
-    for key, reader in own.items():
-        rows = run.part("read").filter((pl.col("set") == key) & (pl.col("reader") == reader)).sort("seed")
+    read = run.part("read", relation="reader-is-reference")
+    for key, method in {"NR": "standard", "R": "adversarial"}.items():
+        rows = read.filter((pl.col("set") == key) & (pl.col("method") == method)).sort("seed")
         assert evidence["inversion"]["mean_error"][key] == rows["error_mean"].to_list()
 
 

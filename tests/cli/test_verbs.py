@@ -60,7 +60,7 @@ def test_show_says_everything_of_a_setting(capsys: Captured) -> None:
     rows = {row["key"]: row for row in json.loads(said(["show", "patch-fig3", "--json"], capsys))["settings"]}
     assert rows["law.d"] == {
         "key": "law.d", "letter": "d", "meaning": "dimension of a patch", "range": "whole, ≥ 1",
-        "quick": "40", "cpu": "100", "paper": "100",
+        "quick": "40", "cpu": "100", "long": "100", "paper": "100",
     }  # fmt: skip
     text = said(["show", "PATCH-FIG3"], capsys)
     assert "law.d (d): dimension of a patch\n    quick 40, cpu 100, paper 100  [whole, ≥ 1]" in text

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from featscope.attacks.aimed import Aimed
 from featscope.attacks.apgd import APGD
 from featscope.attacks.minimal import MinimalPGD
 from featscope.attacks.nearest import NearestAttack
@@ -100,10 +101,10 @@ def test_defaults_that_documented_numbers_rest_on() -> None:
     assert (search.steps, search.restarts, search.rounds, search.reach) == (60, 5, 12, 100.0)
     assert ensemble() == [
         PGD("soft-margin", 20, stop_early=True),
-        APGD("soft-margin", 50, restarts=3),
-        APGD("margin", 50, restarts=1),
-        PGD("margin", 50, every_target=True, stop_early=True),
+        APGD("margin", 50, restarts=1, stop_early=True),
         NearestAttack(steps=50, targets=3),
+        Aimed(50, screening=10, finalists=3),
+        APGD("soft-margin", 50, restarts=1, stop_early=True),
         Square(500, share=0.8, persist=10),
     ]
     for evaluator in (assess, assess_curve):

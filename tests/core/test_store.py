@@ -56,7 +56,7 @@ def test_a_run_is_found_again_by_its_spec(tmp_path: Path) -> None:
     assert first.part("part")["pair"].to_list() == [[0, 1], [1, 2], [2, 3]]
     assert torch.equal(first.tensors["part/t"], torch.arange(3))
     assert first.manifest["radii"] == {"eps": "0.5"}
-    assert {"python", "packages", "seeds", "wall_seconds"} <= set(first.manifest)
+    assert {"python", "packages", "seeds", "wall_seconds", "cpu_seconds"} <= set(first.manifest)
     assert [run.path for run in find_stored(tmp_path)] == sorted(
         {first.path, store.place(specs.identity(TOY, specs.resolve(TOY, "quick")))}
     )

@@ -128,6 +128,8 @@ def test_an_epoch_tells_its_number_of_all_and_its_mean_loss(tmp_path: Path) -> N
         [row["loss"] for row in done.rows[1:]], rel=1e-6
     )
     assert all(facts["images/s"] > 0 for *_, facts in epochs)
+    # Before the first epoch there is no loss and no score yet.
+    assert (done.rows[0]["step"], done.rows[0]["loss"], done.rows[0]["held_out"]) == (0, 0.0, -1.0)
 
 
 def test_weights_and_buffers_go_out_and_in_again() -> None:

@@ -13,7 +13,7 @@ from featscope.dynamics.image_training import AttackSpec, TrainingSpec
 from featscope.dynamics.schedules import Schedule
 from featscope.experiments.image_training import ImageTraining
 from featscope.experiments.registry import experiment, experiments
-from featscope.experiments.rehearsal import rehearse, rehearsed, trainings
+from featscope.experiments.rehearsal import own_step, rehearse, rehearsed, trainings
 from featscope.experiments.spec import Request, resolve
 from featscope.nets.networks import NetworkSpec
 
@@ -91,12 +91,71 @@ def test_networks_that_differ_by_seed_alone_are_told_once():
 IMAGES = [name for name, plan in experiments().items() if plan.data and name.startswith("image-")]
 
 
-@pytest.mark.parametrize("name", sorted(set(IMAGES) - {"image-separation", "image-embeddings"}))
-def test_every_image_experiment_can_be_rehearsed_small(name: str) -> None:
+#: these train nothing
+UNTRAINED = {"image-separation", "image-embeddings"}
+
+
+@pytest.mark.parametrize("profile", ["quick", "long", "paper"])
+@pytest.mark.parametrize("name", sorted(set(IMAGES) - UNTRAINED))
+def test_every_image_experiment_can_be_rehearsed(name: str, profile: str) -> None:
+    """Networks are built as large as they are, and take one step; the largest has 46 million weights."""
     plan = experiment(name)
-    found = rehearsed(Request(plan, resolve(plan, "quick")))
+    wanted = resolve(plan, profile)
+    found = rehearsed(Request(plan, wanted))
     assert found
-    assert all(one.parameters > 0 and one.updates > 0 and math.isfinite(one.hours) for one in found)
+    assert all(one.parameters > 0 and one.updates > 0 and 0 < one.hours < math.inf for one in found)
+    assert all(one.memory > 4 * 4 * one.parameters for one in found)
+    assert all(one.seeds >= 1 for one in found)
+    # Experiments that compare networks train some of them for one seed alone.
+    if isinstance(wanted, ImageTraining):
+        assert {one.seeds for one in found} == {len(wanted.seeds)}
+
+
+@pytest.mark.parametrize("name", sorted(set(IMAGES) & UNTRAINED))
+def test_what_trains_nothing_says_so(name: str) -> None:
+    plan = experiment(name)
+    assert rehearsed(Request(plan, resolve(plan, "paper"))) == []
+
+
+def test_the_paper_s_networks_have_the_sizes_that_are_known_of_them() -> None:
+    """ResNet-18 for 32 × 32 images has 11.17, WideResNet-34-10 46.16 million weights."""
+
+    def sizes(name: str) -> set[int]:
+        plan = experiment(name)
+        return {one.parameters for one in rehearsed(Request(plan, resolve(plan, "paper")))}
+
+    assert sizes("image-overfitting") == {11_172_170}
+    assert sizes("image-feature-attacks") == {46_160_474}
+
+
+@pytest.mark.parametrize("method", ["standard", "adversarial", "mixed", "trades"])
+def test_the_step_is_the_training_s_own(method: str, monkeypatch) -> None:
+    from featscope.dynamics import image_training
+
+    seen = []
+    usual = image_training.Trainer.loss
+
+    def watched(self, net, x, y, epoch, rng):
+        seen.append((self.spec.method, len(y), self.spec.attack.steps))
+        return usual(self, net, x, y, epoch, rng)
+
+    own_step.cache_clear()
+    monkeypatch.setattr(image_training.Trainer, "loss", watched)
+    rehearse(spec(method=method, attack=AttackSpec(steps=7)))
+    assert seen == [(method, 2, 1)]
+    # The same network under the same training, at another rate, is not built again.
+    rehearse(spec(method=method, attack=AttackSpec(steps=9), schedule=Schedule(peak=0.3)))
+    assert len(seen) == 1
+
+
+def test_a_step_that_leads_nowhere_is_refused(monkeypatch) -> None:
+    from featscope.dynamics import image_training
+
+    own_step.cache_clear()
+    monkeypatch.setattr(image_training.Trainer, "step", lambda self, state, t: state)
+    with pytest.raises(BadInput, match="one step must move"):
+        rehearse(spec())
+    own_step.cache_clear()
 
 
 def test_the_command_says_it_and_runs_nothing(tmp_path):
@@ -107,4 +166,6 @@ def test_the_command_says_it_and_runs_nothing(tmp_path):
     told = json.loads(CliRunner().invoke(app, arguments).stdout)
     (one,) = told["trainings"]
     assert (one["method"], one["seeds"], one["gpu"]) == ("adversarial", 2, "A100")
+    assert "A100" in one["assumes"]
+    assert "40%" in one["assumes"]
     assert not out.exists()

@@ -2,12 +2,15 @@
 
 import copy
 import pickle
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
+from featscope.experiments import runner
 from featscope.experiments.runner import ordered, run, run_all
 from featscope.experiments.spec import Experiment, Request, Spec, restore
 from featscope.laws.patches import PatchLaw
@@ -117,3 +120,29 @@ def test_the_longest_run_is_begun_first(tmp_path: Path) -> None:
 
     run_all([named("short", "3 s"), named("long", "2 min"), named("middle", "20 s")], Store(tmp_path))
     assert MADE == ["long", "middle", "short"]
+
+
+def test_a_run_is_told_of_when_the_next_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is told draws figures: no worker waits for it."""
+    events: list[str] = []
+    named = {name: Experiment(name, "at", "x", Spec, lambda spec, folder: {}, {}) for name in ("a", "b")}
+    monkeypatch.setattr(runner, "experiment", named.__getitem__)
+
+    class Pool:
+        """Does each job at once."""
+
+        def submit(self, job: Any, name: str, *arguments: Any) -> Future[Any]:
+            events.append(f"begun {name}")
+            done: Future[Any] = Future()
+            done.set_result(job(name, *arguments))
+            return done
+
+    requests = [Request(plan, Spec()) for plan in named.values()]
+    work = runner._Work(
+        ordered(requests),
+        Store(tmp_path),
+        runner.Silent(),
+        lambda made: events.append(f"told {made.experiment}"),
+    )
+    runner._drain(Pool(), 1, work)  # type: ignore[arg-type]
+    assert events == ["begun a", "begun b", "told a", "told b"]

@@ -226,3 +226,12 @@ def test_the_way_is_recorded_ten_times_or_at_every_step_of_few(tmp_path, steps, 
     part = Part(tmp_path, "inversion")
     invert(net, x, torch.zeros(2).long(), InversionSpec(layer="1", steps=steps), keep=part)
     assert [row["step"] for row in part.load().rows] == list(seen)
+
+
+@pytest.mark.parametrize(("tolerance", "moves"), [(1.0, False), (0.999, True)])
+def test_an_image_whose_error_is_the_tolerance_stays(tolerance, moves):
+    """G is the identity, ½ against ¼: the relative error is 1."""
+    x, target = torch.full((1, 1, 1, 1), 0.5), torch.full((1, 1), 0.25)
+    spec, nothing = InversionSpec(tolerance=tolerance), torch.zeros(1, 1, 1, 1)
+    moved, *_ = features._adam(torch.nn.Flatten(), spec, 0, x, nothing, nothing, target)
+    assert (moved != x).item() == moves

@@ -45,6 +45,13 @@ def test_no_complaint_no_request_no_sideways_scrolling(width: int, scheme: str, 
     assert page.title() == "featscope report", "text of a ledger was run as code"
 
 
+def test_a_table_wider_than_the_screen_scrolls_in_its_box_alone(open_page: Open) -> None:
+    page = open_page(width=280).page
+    boxes = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
+    assert page.evaluate(boxes) > 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 280
+
+
 def test_a_request_would_be_refused_and_seen(open_page: Open) -> None:
     watched = open_page()
     watched.page.evaluate("fetch('http://localhost:1/').catch(() => 0)")

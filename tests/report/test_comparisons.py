@@ -23,11 +23,13 @@ def test_table_1_cell_by_cell() -> None:
         "standard": {key: {"mean": value} for key, value in cells.items()},
         "adversarial": {key: {"mean": value + 0.5} for key, value in cells.items()},
     }
-    found = at.COMPARISONS["image-features"](made("image-features", summary={"table": table}))
-    assert len(found) == 8
+    tables = {"reader-is-reference": table, "other-start": table}
+    found = at.COMPARISONS["image-features"](made("image-features", summary={"table": tables}))
+    assert len(found) == 4 + 2 * 4
     robust = next(one for one in found if "adversarial" in one.what and "robust test" in one.what)
     assert (robust.printed, robust.ours) == (TABLE_1["mnist"]["adversarial"].robust_test, 0.7)
-    assert [one.ours for one in found if "D̂_R" in one.what] == [None, None]
+    assert [one.ours for one in found if "D̂_R" in one.what] == [None] * 4
+    assert sum("(other-start)" in one.what for one in found) == 4
 
 
 def test_table_2_pair_by_pair() -> None:

@@ -26,7 +26,7 @@ def _start(drawn: ClusterDraw) -> Descent:
     return start_binary(drawn.directions, N, SIGMA, SIGMA, stream(0, "init", "bias"))
 
 
-def trained(d: int, compact: bool, eta: float = ETA) -> tuple[ClusterDraw, Descent]:
+def trained_run(d: int, compact: bool, eta: float = ETA) -> tuple[ClusterDraw, Descent]:
     """§6.1's run at dimension d: draw the data and descend."""
     drawn = ClusterLaw(d=d).draw(N, 2 * M, 0, compact=compact)
     state, step = _start(drawn), binary_step(drawn.train, output_weights(M), eta)
@@ -54,7 +54,7 @@ def measure() -> Iterator[Ratio]:
     for name, compact in (("compact copy", True), ("in R^3072", False)):
         yield compare(
             f"paper run, {name}",
-            partial(trained, 3072, compact),
+            partial(trained_run, 3072, compact),
             "plain autograd loop",
             lambda: plain_loop(3072),
             rounds=5,
@@ -63,13 +63,13 @@ def measure() -> Iterator[Ratio]:
     wide = 10**9
     yield compare(
         "compact run at d = 10^9",
-        lambda: trained(wide, True, ETA * 3072 / wide),
+        lambda: trained_run(wide, True, ETA * 3072 / wide),
         "at d = 3072",
-        lambda: trained(3072, True),
+        lambda: trained_run(3072, True),
         rounds=5,
         repeats=1,
     )
-    _, state = trained(3072, False)
+    _, state = trained_run(3072, False)
     net = TwoLayer(state.w, state.b, output_weights(M))
     batch = ClusterLaw().sample(500, stream(0, "data", "test"))
     labels, module, threat = (batch.y > 0).long(), TwoLayerNet(net), Threat("L2", 17.0, 1)

@@ -11,7 +11,7 @@ import torch
 from featscope.attacks.patch_training_attack import PatchTrainingAttack
 from featscope.attacks.two_layer_radius import exact_radii
 from featscope.bench.patch import EPS, ETA, ETA_TILDE
-from featscope.bench.timing import Growth, growth, threads
+from featscope.bench.timing import FittedGrowth, growth, threads
 from featscope.core.streams import stream
 from featscope.dynamics import patch_recursion as co
 from featscope.dynamics.cluster_descent import binary_step, start_binary
@@ -39,7 +39,8 @@ def patch_step(d: int = 100, n: int = 100, k: int = 2, m: int = 50, seeds: int =
 
 def patch_recursion(d: int = 10**6, k: int = 2, seeds: int = 30) -> Callable[[], Any]:
     """The start and 20 steps of the standard recursion: d is a number in it."""
-    data = co.latents(PatchLaw(k=k, d=d, sigma_n=0.0).population(), k)
+    # The features' coordinates stand for all: d enters where the start is drawn.
+    data = co.latents(PatchLaw(k=k, sigma_n=0.0).population(), k)
     step = co.descent(co.standard_velocity(PatchNetSpec(width=10), data), 0.1)
 
     def run() -> Any:
@@ -94,7 +95,7 @@ def radii(m: int, points: int = 20, d: int = 100) -> Callable[[], Any]:
     return lambda: exact_radii(net, x, y)
 
 
-def measure() -> Iterator[Growth]:
+def measure() -> Iterator[FittedGrowth]:
     """One thread, CPU time."""
     with threads(1):
         yield growth("patch step", "d", {d: patch_step(d=d) for d in (100, 200, 400, 800)})

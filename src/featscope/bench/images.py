@@ -43,7 +43,7 @@ def task(n: int, seed: int) -> tuple[Tensor, Tensor]:
     return x.clamp(0, 1), y
 
 
-def network() -> nn.Module:
+def brief_network() -> nn.Module:
     """ResNet-18 of width 8, trained briefly."""
     net = NETWORK.build(stream(0, "init"))
     optimiser = torch.optim.Adam(net.parameters(), 3e-3)
@@ -158,27 +158,23 @@ def _accuracies(mine: list[float], theirs: list[float]) -> str:
 
 
 def images(n: int = 128, rounds: int = 5) -> Iterator[Ratio]:
-    """PGD with all steps, robust accuracy at one radius, and the curve over ten radii against ten calls; CPU
-    time of one thread."""
+    """PGD with all steps, robust accuracy at one radius, and the curve over ten radii against ten calls;
+    CPU time of one thread. Training against bare passes is `featscope bench training`."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        net = network()
+        net = brief_network()
         x, y = task(n, 1)
+        timed = partial(compare, rounds=rounds, repeats=1, clock=time.process_time)
         fast = fold(net, x).model
-        yield compare(
+        yield timed(
             f"PGD-{STEPS}, ResNet-18 width 8, all steps",
             partial(ours, fast, x, y),
             "bare passes of the folded network",
             partial(bare_passes, fast, x, y),
-            rounds=rounds,
-            repeats=1,
-            clock=time.process_time,
         )
         for name, peer in peers().items():
-            yield from _against(
-                name, peer, net, x, y, partial(compare, rounds=rounds, repeats=1, clock=time.process_time)
-            )
+            yield from _against(name, peer, net, x, y, timed)
     finally:
         torch.set_num_threads(threads)
 

@@ -17,7 +17,7 @@ from featscope.attacks.pgd import PGD
 from featscope.attacks.readout_certificate import certified_radii
 from featscope.attacks.threat import Threat
 from featscope.attacks.two_layer_radius import exact_radii
-from featscope.bench.clusters import M, trained
+from featscope.bench.clusters import M, trained_run
 from featscope.bench.timing import Ratio, compare, printed_time, seconds, threads
 from featscope.core.signs import label_index
 from featscope.core.streams import stream
@@ -42,7 +42,7 @@ def _line(name: str, bound: Callable[[], Any], attack: Callable[[], Any]) -> Rat
 
 def clusters() -> Iterator[Ratio]:
     """FA's network as trained: the exact radius, and the read-out's bound at weights along the features."""
-    _, state = trained(3072, False)
+    _, state = trained_run(3072, False)
     net, law = TwoLayer(state.w, state.b, output_weights(M)), ClusterLaw()
     batch = law.sample(POINTS, stream(0, "data", "test"))
     labels, threat = (batch.y > 0).long(), Threat("L2", 17.0, 1)

@@ -18,10 +18,10 @@ from featscope.bench import (
     sweep,
     training,
 )
-from featscope.bench.timing import Line
+from featscope.bench.timing import BenchLine
 from featscope.core.errors import unknown
 
-BENCHES: dict[str, Callable[[], Iterator[Line]]] = {
+BENCHES: dict[str, Callable[[], Iterator[BenchLine]]] = {
     "steps": steps.measure,
     "patch": patch.measure,
     "clusters": clusters.measure,
@@ -37,7 +37,7 @@ BENCHES: dict[str, Callable[[], Iterator[Line]]] = {
 }
 
 
-def measure(name: str | None = None) -> Iterator[Line]:
+def measure(name: str | None = None) -> Iterator[BenchLine]:
     """Run one benchmark, or all."""
     if name is not None and name not in BENCHES:
         raise unknown("benchmark", name, BENCHES)

@@ -38,7 +38,7 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class Growth:
+class FittedGrowth:
     """Time ∝ size^exponent, fitted to the medians over rounds, with the central 90 % of fits to resampled
     rounds; ``note`` gives the times."""
 
@@ -54,7 +54,7 @@ class Growth:
         return _rounded(asdict(self))
 
 
-Line = Ratio | Growth
+BenchLine = Ratio | FittedGrowth
 
 
 def _rounded(values: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def growth(
     rounds: int = 5,
     repeats: int = 3,
     clock: Clock = time.process_time,
-) -> Growth:
+) -> FittedGrowth:
     """Time the calls of all sizes in turn, and fit the exponent of their medians."""
     for call in calls.values():
         call()
@@ -119,7 +119,7 @@ def growth(
     low, high = np.quantile(fits, [0.05, 0.95])
     times = zip(calls, np.median(taken, 0), strict=True)
     note = ", ".join(f"{size:g}: {printed_time(float(t))}" for size, t in times)
-    return Growth(name, grows_with, fitted(taken), float(low), float(high), note)
+    return FittedGrowth(name, grows_with, fitted(taken), float(low), float(high), note)
 
 
 def printed_time(taken: float) -> str:

@@ -25,7 +25,7 @@ from rich.text import Text
 out = Console()
 err = Console(stderr=True)
 
-ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="quick, cpu or paper")]
+ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="quick, cpu, long or paper")]
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="the folder that holds the runs")]
 PaperOption = Annotated[str | None, typer.Option(help="at, fa, cgro or ep")]
 SetOption = Annotated[

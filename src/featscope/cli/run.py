@@ -24,6 +24,7 @@ from featscope.cli.console import (
     shortened,
     tell,
 )
+from featscope.cli.until import refuse_with_until, run_until
 from featscope.core.errors import known_as, require
 
 if TYPE_CHECKING:
@@ -53,6 +54,14 @@ def run(
     dry: Annotated[
         bool, typer.Option("--dry-run", help="build its networks, say what it would cost, run nothing")
     ] = False,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="settled|HOURS",
+            help="add seeds until its claims' intervals clear their bounds, or so many hours are over",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run an experiment, draw its figures, and print its key numbers."""
@@ -62,8 +71,12 @@ def run(
     from featscope.experiments.registry import experiment
     from featscope.experiments.spec import request
 
-    wanted = request(experiment(name), profile, overrides(assignments or [], seeds))
-    store = Store(folder)
+    changes, store = overrides(assignments or [], seeds), Store(folder)
+    if until is not None:
+        refuse_with_until([("--seeds", seeds is not None), ("--force", force), ("--dry-run", dry)])
+        run_until(line["name"], profile, changes, store, until, as_json)
+        return
+    wanted = request(experiment(name), profile, changes)
     if dry:
         _say_cost(wanted, profile, store, as_json)
         return
@@ -101,8 +114,8 @@ def _done(wanted: Request, store: Any, force: bool) -> tuple[Run, bool]:
 
 
 def _say_cost(wanted: Request, profile: str, store: Any, as_json: bool) -> None:
+    from featscope.experiments.rehearsal import ASSUMES, rehearsed
     from featscope.experiments.rehearsal import as_json as trainings_as_json
-    from featscope.experiments.rehearsal import rehearsed
     from featscope.experiments.spec import cost as cost_of
 
     cost = cost_of(wanted.experiment, profile, wanted.spec)
@@ -118,6 +131,8 @@ def _say_cost(wanted: Request, profile: str, store: Any, as_json: bool) -> None:
         tell(f"it needs runs of {', '.join(sorted(set(needs)))} first ({len(needs)})")
     for one in trained:
         tell(f"trains {one}")
+    if trained:
+        tell(ASSUMES)
 
 
 def _print_numbers(done: Run) -> None:

@@ -58,9 +58,12 @@ def _data(plan: Experiment[Any]) -> dict[tuple[str, ...], list[str]]:
 def _print_setting(row: dict[str, str]) -> None:
     """Key, letter and meaning in one line; values and range in the next."""
     letter = f" ({row['letter']})" if row["letter"] else ""
-    values = [row[profile] for profile in ("quick", "cpu", "paper")]
-    same = len(set(values)) == 1
-    told = values[0] if same else ", ".join(f"{p} {row[p]}" for p in ("quick", "cpu", "paper"))
+    from featscope.experiments.spec import PROFILES
+
+    # `long` is `cpu` in almost everything.
+    shown = [profile for profile in PROFILES if profile != "long" or row["long"] != row["cpu"]]
+    same = len({row[profile] for profile in shown}) == 1
+    told = row["cpu"] if same else ", ".join(f"{profile} {row[profile]}" for profile in shown)
     limits = f"  [{row['range']}]" if row["range"] else ""
     for text, first, rest in (
         (f"{row['key']}{letter}: {row['meaning']}", "", "    "),
@@ -73,6 +76,10 @@ def _print_setting(row: dict[str, str]) -> None:
         )
 
 
+#: what profiles take where an experiment does not say
+UNTOLD = {"long": "hours, seed after seed (--until)"}
+
+
 def costs_of(plan: Experiment[Any]) -> dict[str, str]:
     """What each profile takes: the measured time, and the memory expected."""
     from featscope.experiments.cost import in_bytes
@@ -82,7 +89,7 @@ def costs_of(plan: Experiment[Any]) -> dict[str, str]:
     for profile in PROFILES:
         memory = cost(plan, profile, resolve(plan, profile)).memory
         about = f", about {in_bytes(memory)} of memory" if memory else ""
-        found[profile] = plan.takes.get(profile, "not measured") + about
+        found[profile] = plan.takes.get(profile, UNTOLD.get(profile, "not measured")) + about
     return found
 
 

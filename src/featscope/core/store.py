@@ -44,6 +44,8 @@ Rows = list[dict[str, Any]]
 Json = dict[str, Any]
 #: what stands between names and labels of parts in the names of files and tensors
 RESERVED = "/\\,[]="
+#: the label of a part that belongs to one seed
+SEED_LABEL = "seed"
 #: the part that holds the conditions of a run's law
 CONDITIONS = "conditions"
 
@@ -142,6 +144,10 @@ class Part:
         except Damaged:
             return False
 
+    def written(self, saved: Saved) -> Json:
+        """What a manifest says of a part, so that it can be taken over from the finished run."""
+        return {**self._place(), "step": saved.step, "notes": saved.notes, "tensors": sorted(saved.tensors)}
+
     def _place(self) -> Json:
         return {"name": self.name, "labels": dict(self.labels)}
 
@@ -218,11 +224,14 @@ class Folder:
     def finish(self, summary: Json, facts: Mapping[str, Any]) -> StoredRun:
         """Gather the parts, write summary and manifest, and move the folder to its final place."""
         frames, tensors, notes = [], {}, dict(self.notes)
+        by_seed: list[Json] = []
         for part, saved in self._parts():
             frames.append(table([{"part": part.name, **part.labels, **row} for row in saved.rows]))
             tensors.update({f"{part.key}/{key}": t for key, t in saved.tensors.items()})
             if saved.notes:
                 notes[part.key] = saved.notes
+            if SEED_LABEL in part.labels:
+                by_seed.append(part.written(saved))
         summary, gaps = without_gaps(summary)
         if gaps:
             notes["summary"] = {"not finite, written as null": gaps}
@@ -232,7 +241,8 @@ class Folder:
         write_json(self.partial / "spec.json", self.identity)
         write_json(self.partial / "summary.json", summary)
         write_json(
-            self.partial / "manifest.json", {**environment(), **facts, "notes": notes, **self._clock()}
+            self.partial / "manifest.json",
+            {**environment(), **facts, "notes": notes, "parts": by_seed, **self._clock()},
         )
         # The order matters: at every moment a kill leaves the old run, or the parts of the new one, or the
         # new one.

@@ -20,12 +20,18 @@ from featscope.core.files import Damaged, damaged, read_json, read_rows, read_te
 #: the form of a run folder; a reader refuses what is of a later one
 FORMAT = 1
 Label = int | float | str
+#: where a manifest names the tensors that were not passed on
+LEFT_OUT = "left_out"
 
 
 def labelled(name: str, labels: Mapping[str, Label]) -> str:
     """A part's name with its labels: `training[seed=0,method=standard]`."""
     inner = ",".join(f"{key}={value}" for key, value in labels.items())
     return f"{name}[{inner}]" if inner else name
+
+
+class LeftOut(BadInput):
+    """A tensor that the run had and that was not passed on with it."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,9 @@ class StoredRun:
         orders = (dict(order) for order in permutations(labels.items()))
         keys = [f"{labelled(part, order)}/{name}" for order in orders]
         key = next((key for key in keys if key in self.tensors), keys[0])
+        if gone := set(keys) & set(self.manifest.get(LEFT_OUT, [])):
+            remedy = f"make the run again: featscope run {self.experiment}"
+            raise LeftOut("this tensor was not passed on", f"{min(gone)} in {self.path}", remedy)
         if key not in self.tensors:
             raise BadInput("no such tensor in the run", f"{key} in {self.path}", nearest(key, self.tensors))
         return self.tensors[key]

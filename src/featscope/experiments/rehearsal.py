@@ -16,15 +16,24 @@ import torch
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from featscope.core.errors import require
 from featscope.core.streams import stream
+from featscope.dynamics.image_training import Trainer, TrainingSpec
+from featscope.dynamics.schedules import Ramp, Schedule
 from featscope.experiments.cost import BARE, as_float, in_bytes, in_time
 from featscope.experiments.image_training import ImageTraining, activations
 from featscope.experiments.spec import Request
+from featscope.images.datasets import ImageBatch
 from featscope.nets.networks import NetworkSpec
 
 #: the GPU that hours are told for; 19.5·10¹² operations a second in float32 by its data sheet, of which
 #: convolutions of images this small are taken to reach two fifths, and twice that in mixed precision
 GPU, OPERATIONS, REACHED, MIXED = "A100", 19.5e12, 0.4, 2.0
+#: what the hours stand on, for who reads them
+ASSUMES = (
+    f"hours: counted operations ÷ {REACHED:.0%} of the {OPERATIONS / 1e12:.3g}·10¹² a second that an {GPU} "
+    f"has in float32, {MIXED:g} times that in mixed precision; measurements beside training are not counted"
+)
 #: images of the one step that is taken
 BATCH = 2
 
@@ -82,6 +91,7 @@ def rehearse(spec: ImageTraining) -> Rehearsed:
     """Build the network, take one step with a few images of noise, and walk through the schedule."""
     training = spec.training
     parameters, operations = one_step(spec.net)
+    own_step(spec.net, _short(training))
     kept = spec.train - max(1, round(training.held_out * spec.train))
     training.require_a_batch(kept)
     # A last batch of a single image is left out.
@@ -110,18 +120,44 @@ def rehearse(spec: ImageTraining) -> Rehearsed:
     )
 
 
+def _noise(shape: NetworkSpec, n: int) -> ImageBatch:
+    """Images of noise with labels in turn."""
+    pixels = torch.rand(n, shape.channels, shape.side, shape.side, generator=stream(0, "images"))
+    return ImageBatch(pixels, torch.arange(n) % shape.classes)
+
+
 @cache
 def one_step(shape: NetworkSpec) -> tuple[int, float]:
-    """A network's parameters and the operations of one pass forwards and backwards; it is built and moved by
-    a step of plain descent, which the rates of a training do not change."""
+    """A network's parameters and the operations of one pass forwards and backwards."""
     net = shape.build(stream(0, "init")).train()
-    pixels = torch.rand(BATCH, shape.channels, shape.side, shape.side, generator=stream(0, "images"))
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
+    x, y = _noise(shape, BATCH)
     with FlopCounterMode(display=False) as counted:
-        loss = functional.cross_entropy(net(pixels), torch.arange(BATCH) % shape.classes)
-        torch.autograd.backward(loss)
-    optimiser.step()
+        torch.autograd.backward(functional.cross_entropy(net(x), y))
     return sum(p.numel() for p in net.parameters()), counted.get_total_flops() / BATCH
+
+
+def _short(training: TrainingSpec) -> TrainingSpec:
+    """The training's loss, augmentation and precision, with one step of its attack and a rate at which one
+    step cannot go wrong."""
+    attack = training.attack.replace(steps=1, ramp=Ramp(), step_size=None)
+    plain = Schedule(shape="constant", peak=0.01)
+    return TrainingSpec(epochs=1, batch_size=BATCH, held_out=0.5, schedule=plain).replace(
+        method=training.method, attack=attack, augment=training.augment, autocast=training.autocast
+    )
+
+
+@cache
+def own_step(shape: NetworkSpec, short: TrainingSpec) -> None:
+    """Build a network and move it by one step of a training."""
+    trainer = Trainer(shape.build(stream(0, "init")), _noise(shape, 2 * BATCH), short, 0)
+    before = trainer.start()
+    after = trainer.step(before, 0)
+    require(
+        bool(after.weights.isfinite().all()) and not torch.equal(after.weights, before.weights),
+        "one step must move the weights to other numbers",
+        f"{shape.architecture} of width {shape.width}, {short.method}, eps={short.attack.eps}",
+        "look at network and attack",
+    )
 
 
 def _rates(spec: ImageTraining, updates: int) -> tuple[float, float, float]:
@@ -144,4 +180,4 @@ def rehearsed(request: Request) -> list[Rehearsed]:
 
 def as_json(found: list[Rehearsed]) -> list[dict[str, Any]]:
     """For `--json`."""
-    return [{**asdict(one), "rates": list(one.rates), "gpu": GPU} for one in found]
+    return [{**asdict(one), "rates": list(one.rates), "gpu": GPU, "assumes": ASSUMES} for one in found]

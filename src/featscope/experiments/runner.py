@@ -27,6 +27,7 @@ from featscope.core.files import Damaged
 from featscope.core.locks import Busy
 from featscope.core.progress import Progress, Silent
 from featscope.core.store import Folder, Store
+from featscope.experiments.carry import take_over
 from featscope.experiments.registry import experiment
 from featscope.experiments.run import Run
 from featscope.experiments.spec import Request, cost, written_radii
@@ -86,6 +87,8 @@ def _found_or_made(
             folder.drop()
             return Run(found.path), False
         folder.needed.update(children)
+        if not force:
+            take_over(request, store, folder)
         return _make(request, folder, children), True
 
 

@@ -19,6 +19,7 @@ from featscope.core.columns import Columns
 from featscope.core.errors import known_as, require, require_whole
 from featscope.core.files import canonical
 from featscope.core.frozen import Value, identity_form, other_types, registered
+from featscope.core.looks import LOOKS
 from featscope.core.settings import setting
 from featscope.core.store import Folder, Json, Rows
 from featscope.core.stored import Label
@@ -26,7 +27,7 @@ from featscope.experiments.cost import Cost, Size, expected, require_affordable
 from featscope.experiments.highlights import Highlight
 from featscope.experiments.keys import full_key, leaves
 
-PROFILES: tuple[str, ...] = ("quick", "cpu", "paper")
+PROFILES: tuple[str, ...] = ("quick", "cpu", "long", "paper")
 Overrides = Mapping[str, Any]
 
 
@@ -140,6 +141,9 @@ class Experiment(Generic[T]):
     order: Callable[[Readable], Rows] | None = None
     #: too long for a check of everything, which reads the run that the package brings along instead
     by_name: bool = False
+    #: parts that a seed and the settings decide, whatever other seeds there are; a run of more seeds takes
+    #: them over from a run of fewer
+    apart: tuple[str, ...] = ()
 
     def needs_data(self, profile: str, overrides: Overrides | None = None) -> tuple[str, ...]:
         """What must have been fetched for a run in a profile with overrides."""
@@ -155,9 +159,11 @@ def cost(experiment: Experiment[Any], profile: str, spec: Spec) -> Cost:
     """What settings will take; unknown where the experiment does not say how large they are."""
     if experiment.size is None:
         return Cost(None, None)
-    usual = experiment.size(resolve(experiment, profile))
+    # What nobody has measured at `long` is scaled from `cpu`.
+    known = "cpu" if profile == "long" and experiment.measured(profile) is None else profile
+    usual = experiment.size(resolve(experiment, known))
     width = 4 if spec.dtype == "float32" else 8
-    return expected(experiment.size(spec), usual, experiment.measured(profile), width)
+    return expected(experiment.size(spec), usual, experiment.measured(known), width)
 
 
 def refuse_unused(spec: Spec, reason: str, *keys: str) -> None:
@@ -210,12 +216,20 @@ def _each_once(model: type[BaseModel], overrides: Overrides) -> dict[str, Any]:
     return changes
 
 
+def _profile(model: type[Spec], profile: str) -> Overrides:
+    """What a profile changes. `long` is `cpu` with the seeds of the first look where an experiment has
+    several and says nothing else: hours go into seeds, one after another."""
+    if profile == "long" and profile not in model.profiles:
+        return {"seeds": list(LOOKS.seeds(LOOKS.sizes[0]))} if len(model().seeds) > 1 else {}
+    return model.profiles.get(profile, {})
+
+
 def resolve(experiment: Experiment[T], profile: str, overrides: Overrides | None = None) -> T:
     """Return the experiment's spec for a profile with overrides applied (dotted keys reach into parts)."""
     profile = known_as("profile", profile, PROFILES)
     model = experiment.spec
     tree: dict[str, Any] = json.loads(model().model_dump_json())
-    for source in (model.profiles.get(profile, {}), overrides or {}):
+    for source in (_profile(model, profile), overrides or {}):
         for key, value in _each_once(model, source).items():
             _put(tree, key, value)
     return model(**tree)

@@ -142,8 +142,8 @@ def measure(subject: Subject, seconds: float, keep: Keep) -> FeatureUse:
     rates = keep.once(f"{NAME}-rates", lambda: _rates(subject, reference.network, x, y))
     chance = 1 / subject.classes
     read, own = _read(reference.network, made["x"], y), _read(subject.network, made["x"], y)
-    scale = max(reference.clean - chance, 1e-9)
-    share = Interval(*((end - chance) / scale for end in (read.value, read.low, read.high)))
+    # The reference reads all of these examples right, so a share is of everything that it could read.
+    share = Interval(*((end - chance) / (1 - chance) for end in (read.value, read.low, read.high)))
     return FeatureUse(
         own, read, reference.clean, share, float(made["error"].mean()),
         dict(rates), reference.source, reference.robust, len(index),

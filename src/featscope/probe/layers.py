@@ -18,7 +18,7 @@ from torch.nn import functional
 from featscope.core.errors import FeatscopeError
 from featscope.nets.adapters import Cast, OneLogit
 from featscope.nets.fold import freeze
-from featscope.probe.slopes import SLOPED, kind_of
+from featscope.probe.slopes import SLOPED, slope_of
 
 #: outputs may differ by this share of their size (the layers are float64, the network may be float32)
 AGREEMENT = 1e-4
@@ -205,7 +205,7 @@ class _Reader(fx.Interpreter):
             shape = {"shape": list(value.shape[1:])}
             whole = Layer("average", reads, {}, {"kernel_size": list(first.shape[2:])})
             return [whole, Layer("reshape", (len(self.layers) + 1,), {}, shape)]
-        known = kind_of(name, target, args, kwargs) if len(reads) == 1 else None
+        known = slope_of(name, target, args, kwargs) if len(reads) == 1 else None
         if known is not None:
             return [Layer(known[0], reads, {}, known[1])]
         raise Unreadable(f"no bound is known for its layer {name}")

@@ -63,5 +63,6 @@ def effort(share: float, cost: float, available: int, classes: int) -> Effort:
 
 def _each(steps: int, queries: int, classes: int) -> float:
     """Passes forward and backward that an example takes which withstands everything; a query is a third."""
-    first, adaptive, targeted = 20 * 3, 2 * steps, min(classes - 1, 9) * steps
-    return first + adaptive + targeted + queries / 3 + 40 * 3 + 200
+    rivals = min(classes - 1, 9)
+    first, adaptive, nearest, aimed = 20 * 3, 2 * steps, 3 * steps + rivals, 10 * rivals + 3 * steps
+    return first + adaptive + nearest + aimed + queries / 3 + 40 * 3 + 200

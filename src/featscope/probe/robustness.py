@@ -82,8 +82,12 @@ class Robustness:
         lower = self.certified.radius
         certified: dict[str, Any] | None = None
         if len(lower):
-            same = float((self.upper[: len(lower)] > radius).double().mean())
-            certified = {**exact_share(lower >= radius), "examples": len(lower), "attacked": same}
+            upper = self.upper[: len(lower)]
+            same = float((upper > radius).double().mean())
+            # An example that is wrong as it is has radius 0, too, and is not right at 0.
+            certified = {
+                **exact_share((lower >= radius) & (upper > 0)), "examples": len(lower), "attacked": same
+            }  # fmt: skip
         return {"radius": radius, "attacked": exact_share(self.upper > radius), "certified": certified}
 
     @property

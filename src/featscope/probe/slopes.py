@@ -42,7 +42,7 @@ SLOPED: dict[str, Sloped] = {
 _OTHER_NAMES = {"leakyrelu": "leaky_relu", "absolute": "abs", "swish": "silu"}
 
 
-def kind_of(
+def slope_of(
     name: str, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]] | None:
     """The kind of an activation and its parameters, if it is one of these."""

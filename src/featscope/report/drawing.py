@@ -7,6 +7,7 @@ gone.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import io
@@ -24,6 +25,7 @@ from featscope import plots
 from featscope.core.errors import FeatscopeError
 from featscope.core.files import digest, read_json, write_json
 from featscope.core.locks import locked
+from featscope.core.stored import LEFT_OUT, LeftOut
 from featscope.experiments.run import Run
 from featscope.plots.picture import Picture
 from featscope.report.figures import drawings
@@ -74,9 +76,10 @@ def has_figures(run: Run) -> bool:
         made = read_json(folder / MARK)
     except FeatscopeError:
         return False
-    return bool(made == drawn_by(dict(drawings(run.experiment)))) and all(
-        _whole(folder / name) for name in made
-    )
+    now = drawn_by(dict(drawings(run.experiment)))
+    # What needs a tensor that was not passed on cannot be there.
+    same = made == {name: now.get(name) for name in made} if run.manifest.get(LEFT_OUT) else made == now
+    return bool(same) and all(_whole(folder / name) for name in made)
 
 
 def _whole(stem: Path) -> bool:
@@ -93,12 +96,16 @@ def _read(stem: Path) -> Picture | None:
 
 
 def draw_figures(run: Run) -> list[Path]:
-    """Draw the run's figures, unless they are there, into its folder, which appears when it is complete."""
+    """Draw the run's figures, unless they are there, into its folder, which appears when it is complete; not
+    those that show what was not passed on."""
     draws = dict(drawings(run.experiment))
     if not has_figures(run):
-        pictures = {name: function(run) for name, function in draws.items()}
-        _keep(run.path, pictures, drawn_by(draws))
-    return [run.path / FOLDER / f"{name}.png" for name in draws]
+        pictures = {}
+        for name, function in draws.items():
+            with contextlib.suppress(LeftOut):
+                pictures[name] = function(run)
+        _keep(run.path, pictures, drawn_by({name: draws[name] for name in pictures}))
+    return [path for name in draws if (path := run.path / FOLDER / f"{name}.png").exists()]
 
 
 def _keep(home: Path, pictures: Mapping[str, Picture], by: Mapping[str, str]) -> None:

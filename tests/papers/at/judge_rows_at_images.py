@@ -1,9 +1,10 @@
-"""What AT's judges of real images must say: AT-T1 and AT-F4 (features), AT-T2 (attacks through features)."""
+"""What AT's judges of features of real images must say: AT-T1 and AT-F4."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import product
 from typing import Any
 
 from judging import Case, Table, judged, made
@@ -11,11 +12,22 @@ from judging import Case, Table, judged, made
 from featscope.experiments.run import Run
 
 NAN = float("nan")
-PRINTED = {
-    "standard": {"clean_test": 0.9956, "robust_test": 0.0004, "feature_NR": 0.8811, "feature_R": 0.4461},
-    "adversarial": {"clean_test": 0.9941, "robust_test": 0.9443, "feature_NR": 0.3949, "feature_R": 0.6919},
+HEADS = ("clean_test", "robust_test", "feature_NR", "feature_R")
+#: Table 1, typed a second time from the paper
+TABLE = {
+    data: {
+        "standard": dict(zip(HEADS, standard, strict=True)),
+        "adversarial": dict(zip(HEADS, adversarial, strict=True)),
+    }
+    for data, standard, adversarial in (
+        ("mnist", (0.9956, 0.0004, 0.8811, 0.4461), (0.9941, 0.9443, 0.3949, 0.6919)),
+        ("cifar10", (0.9574, 0.0, 0.9179, 0.6126), (0.8628, 0.4513, 0.1088, 0.6788)),
+        ("svhn", (0.9684, 0.0016, 0.7391, 0.6538), (0.9199, 0.5855, 0.3550, 0.7704)),
+    )
 }
-#: the four cells: what fresh networks of a training read of a set, by seed
+PRINTED = TABLE["mnist"]
+Parts = dict[str, list[dict[str, Any]]]
+#: the four cells: what networks of a training read of a set, by start
 Cells = Mapping[tuple[str, str], Sequence[float]]
 #: cells of which every statement holds by .2
 GOOD: Cells = {
@@ -24,41 +36,59 @@ GOOD: Cells = {
     ("adversarial", "NR"): (0.5, 0.5, 0.5),
     ("adversarial", "R"): (0.7, 0.7, 0.7),
 }
-STARTS = ("", "-grey", "-black", "-image", "-small-steps")
+RELATIONS = ("reader-is-reference", "same-start", "other-start")
+INVERSIONS = ("-grey", "-black", "-image", "-small-steps")
+#: end of a reading's name → experiment, data set
+OTHERS = {
+    "": ("image-features", "mnist"),
+    **{f"-few-images-width-{width}": ("image-features-widths", "mnist") for width in (8, 16, 32)},
+    "-cifar10": ("image-features-cifar10", "cifar10"),
+    "-svhn": ("image-features-svhn", "svhn"),
+}
+#: what the two networks of a start differ by from their mean, which alone counts
+APART = 0.0625
 
 
-def networks(seeds: int = 3, **changed: float) -> dict[str, list[dict[str, Any]]]:
+def told(name: str) -> tuple[str, str, str]:
+    """Statement, relation and end of a reading's name."""
+    for relation in RELATIONS:
+        statement_, found, end = name.partition(f"-{relation}")
+        if found:
+            return statement_, relation, end
+    raise AssertionError(name)
+
+
+def networks(starts: int = 3, data: str = "mnist", published: bool = True, **changed: float) -> Parts:
     """Networks just good enough: .9 of the printed accuracies; ``changed`` says otherwise for the last seed,
     as training_column."""
-    rows = []
-    for seed in range(seeds):
+    rows, last = [], 2 * starts - 1
+    for seed in range(2 * starts):
         for method in ("standard", "adversarial"):
+            goal = TABLE[data][method]
             row = {
-                "clean_test": 0.9 * PRINTED[method]["clean_test"],
-                "robust_test": 0.9 * 0.9443 if method == "adversarial" else 0.0,
+                "clean_test": 0.9 * goal["clean_test"],
+                "robust_test": 0.9 * goal["robust_test"] if method == "adversarial" else 0.0,
             }
-            if seed == seeds - 1:
+            if seed == last:
                 row |= {key: changed[f"{method}_{key}"] for key in row if f"{method}_{key}" in changed}
-            rows.append({"method": method, "seed": seed, **row})
+            rows.append({"method": method, "seed": seed, "published": published or seed != last, **row})
     return {"tested": rows}
 
 
-def read(seeds: int, own: float, error: float, others: float) -> dict[str, list[dict[str, Any]]]:
+def read(starts: int, own: float, error: float, others: float) -> Parts:
     """References read .9 of their own set, which has an error of .2; the last seed's robust set may be worse.
     Other readers do not count."""
     rows = []
-    for seed in range(seeds):
-        for name, method in (("NR", "standard"), ("R", "adversarial")):
-            worse = seed == seeds - 1 and name == "R"
-            for reader in (
-                "reference-standard",
-                "reference-adversarial",
-                "fresh-standard",
-                "fresh-adversarial",
-            ):
-                accuracy = others if reader != f"reference-{method}" else own if worse else 0.9
-                said = {"accuracy": accuracy, "error_mean": error if worse else 0.2}
-                rows.append({"seed": seed, "set": name, "reader": reader, **said})
+    for seed in range(2 * starts):
+        for name, maker in (("NR", "standard"), ("R", "adversarial")):
+            worse = seed == 2 * starts - 1 and name == "R"
+            for relation in RELATIONS:
+                for method in ("standard", "adversarial"):
+                    is_own = relation == RELATIONS[0] and method == maker
+                    accuracy = others if not is_own else own if worse else 0.9
+                    said = {"accuracy": accuracy, "error_mean": error if worse else 0.2}
+                    where = {"seed": seed, "relation": relation, "method": method}
+                    rows.append({**where, "set": name, "reader": seed, **said})
     return {"read": rows}
 
 
@@ -69,139 +99,176 @@ def features(
     error: float = 0.2,
     printed: bool = True,
     others: float = 0.1,
+    relation: str = "other-start",
+    experiment: str = "image-features",
+    apart: float = APART,
 ) -> Run:
-    """Curves over six epochs. ``cells`` are read at the end, or with ``late`` on average over epochs 4 to 6;
-    other epochs say the opposite."""
-    seeds = len(cells["standard", "NR"])
-    parts = {**read(seeds, own, error, others), "curve": []}
+    """Curves over six epochs, two networks a start around the start's cell. ``cells`` are read at the end, or
+    with ``late`` on average over epochs 4 to 6; other epochs, and other relations, say the opposite."""
+    starts = len(cells["standard", "NR"])
+    parts: Parts = {**read(starts, own, error, others), "curve": []}
     swing = {4: 0.1, 5: 0.2, 6: -0.3}
-    for method in ("standard", "adversarial"):
-        for seed in range(seeds):
-            for step in (6, 5, 4, 3, 2, 1):
-                row = {f"feature_{name}": cells[method, name][seed] for name in ("NR", "R")}
-                if late and step > 3:
-                    # The cells on the two sides of a statement swing against each other.
-                    sign = 1 if method == "standard" else -1
-                    row = {
-                        key: value + (sign if key == "feature_NR" else -sign) * swing[step]
-                        for key, value in row.items()
-                    }
-                elif step < 6:
-                    row = {key: 1 - value for key, value in row.items()}
-                where = {"method": method, "seed": seed, "step": step, "fresh": (seed + 1) % seeds}
-                parts["curve"].append({**where, "clean_test": 0.99, **row})
+    for who, method, seed, step in product(
+        RELATIONS, ("standard", "adversarial"), range(2 * starts), (6, 5, 4, 3, 2, 1)
+    ):
+        # Of a pair of networks one is above, in some cells, where the other is below.
+        side = apart if seed >= starts else -apart
+        row = {
+            f"feature_{name}": cells[method, name][seed % starts] + (side if name == "NR" else -side)
+            for name in ("NR", "R")
+        }
+        if late and step > 3:
+            # The cells on the two sides of a statement swing against each other.
+            sign = 1 if method == "standard" else -1
+            row = {
+                key: value + (sign if key == "feature_NR" else -sign) * swing[step]
+                for key, value in row.items()
+            }
+        elif step < 6:
+            row = {key: 1 - value for key, value in row.items()}
+        if who != relation:
+            row = {key: 1 - value for key, value in row.items()}
+        where = {"relation": who, "method": method, "seed": seed, "step": step, "reader": seed}
+        parts["curve"].append({**where, "clean_test": 0.99, **row})
     # What the table's own run says of its networks is not what is asked: they are tested in the other run.
-    own_tests = networks(seeds, standard_clean_test=0.0)
+    own_tests = networks(starts, standard_clean_test=0.0)
     # The paper has no table of Fashion-MNIST.
-    data = "mnist" if printed else "fashion-mnist"
-    return made("image-features", parts | own_tests, seeds=list(range(seeds)), network__dataset=data)
+    other = {} if printed else {"network__dataset": "fashion-mnist"}
+    return made(experiment, parts | own_tests, seeds=list(range(2 * starts)), **other)
 
 
-def runs(run: Run, seeds: int = 3, **changed: float) -> dict[str, Run]:
+def runs(
+    run: Run, starts: int = 3, end: str = "", published: bool = True, **changed: float
+) -> dict[str, Run]:
     """The run that is judged and the one in which its networks were tested."""
-    return {
-        "run": run,
-        "tested": made("image-features", networks(seeds, **changed), seeds=list(range(seeds))),
-    }
+    experiment, data = OTHERS[end]
+    tested = networks(starts, data, published, **changed)
+    return {"run": run, "tested": made(experiment, tested, seeds=list(range(2 * starts)))}
 
 
-def scope(
-    late: bool, bound: float, *, judged_cells: Cells = GOOD, would_be: str = "HOLDS"
-) -> tuple[Case, ...]:
+#: sets that do not hold the features
+LACKING: tuple[dict[str, float], ...] = ({"own": 0.899}, {"own": NAN}, {"error": 0.201}, {"error": NAN})
+
+
+def scope(late: bool, bound: float, relation: str, end: str) -> tuple[Case, ...]:
     """Whatever the cells say, they say nothing of networks or reconstructions that miss a condition in one
     seed."""
+    experiment, data = OTHERS[end]
 
-    def case(run: Run, **changed: float) -> Case:
-        return Case(runs(run, **changed), "OUT_OF_SCOPE", None, bound, would_be)
+    def case(run: Run, **changed: Any) -> Case:
+        return Case(runs(run, end=end, **changed), "OUT_OF_SCOPE", None, bound, "HOLDS")
 
-    good = features(judged_cells, late)
+    def short(method: str, key: str) -> dict[str, float]:
+        return {f"{method}_{key}": 0.9 * TABLE[data][method][key] - 1e-4}
+
+    def set_of(**lacking: float) -> Run:
+        return features(GOOD, late, relation=relation, experiment=experiment, **lacking)
+
+    good = set_of()
     return (
-        case(good, standard_clean_test=0.8960),
-        case(good, adversarial_clean_test=0.8946),
-        case(good, adversarial_robust_test=0.8498),
+        case(good, **short("standard", "clean_test")),
+        case(good, **short("adversarial", "clean_test")),
+        case(good, **short("adversarial", "robust_test")),
         case(good, standard_clean_test=NAN),
         case(good, adversarial_robust_test=NAN),
-        case(features(judged_cells, late, own=0.899)),
-        case(features(judged_cells, late, own=NAN)),
-        case(features(judged_cells, late, error=0.201)),
-        case(features(judged_cells, late, error=NAN)),
+        case(good, published=False),
+        # The judges are the same for every run; what differs is the printed accuracies.
+        *((case(set_of(**lacking)) for lacking in LACKING) if not end else ()),
     )
 
 
 @cache
-def statement(name: str, late: bool = False) -> Table:
-    """A difference of two cells over paired seeds is at least .05, with Student's interval."""
+def statement(name: str, relation: str, end: str = "", late: bool = False) -> Table:
+    """A difference of two cells over paired starts is at least .05, with Student's interval."""
+    experiment = OTHERS[end][0]
     more_read, less_read = {
         "standard-non-robust": (("standard", "NR"), ("standard", "R")),
         "suppressed": (("standard", "NR"), ("adversarial", "NR")),
         "strengthened": (("adversarial", "R"), ("standard", "R")),
     }[name]
 
-    def case(gaps: Sequence[float], verdict: str, value: float | None = None, base: float = 0.5) -> Case:
+    def case(
+        gaps: Sequence[float],
+        verdict: str,
+        value: float | None = None,
+        base: float = 0.5,
+        apart: float = APART,
+    ) -> Case:
         # The cells that the statement does not name are far away on the other side.
         cells = dict.fromkeys(GOOD, tuple(0.0 if verdict == "HOLDS" else 1.0 for _ in gaps))
         cells[more_read], cells[less_read] = tuple(base + gap for gap in gaps), tuple(base for _ in gaps)
-        return Case(runs(features(cells, late), len(gaps)), verdict, value, 0.05)
+        run = features(cells, late, relation=relation, experiment=experiment, apart=apart)
+        return Case(runs(run, len(gaps), end), verdict, value, 0.05)
 
-    nothing = Case(runs(features(GOOD, late, printed=False)), "OUT_OF_SCOPE", 0.2, 0.05, "HOLDS")
-    robust_standard = Case(runs(features(GOOD, late), standard_robust_test=0.0), "HOLDS", 0.2, 0.05)
+    good = features(GOOD, late, relation=relation, experiment=experiment)
+    unknown = features(GOOD, late, relation=relation, experiment=experiment, printed=False)
+    nothing = Case(runs(unknown, end=end), "OUT_OF_SCOPE", 0.2, 0.05, "HOLDS")
+    robust_standard = Case(runs(good, end=end, standard_robust_test=0.0), "HOLDS", 0.2, 0.05)
     return Table(
         holds=case((0.2, 0.3, 0.25), "HOLDS", 0.25),
         fails=case((-0.2, -0.3, -0.25), "FAILS", -0.25),
         at_bound=case((0.05 + 1e-9,) * 2, "HOLDS", 0.05 + 1e-9)
         if late
-        else case((0.05, 0.05), "HOLDS", 0.05, base=0.0),
+        else case((0.05, 0.05), "HOLDS", 0.05, base=0.0, apart=0.0),
         bad_seed=case((0.3, 0.3, -0.3), "INCONCLUSIVE", 0.1),
         nan=case((0.3, NAN, 0.3), "INCONCLUSIVE"),
-        more=(
+        more=(Case(runs(good, end=end), "HOLDS", 0.2, 0.05), *scope(late, 0.05, relation, end))
+        if end
+        else (
             case((0.049, 0.049), "FAILS", 0.049),
             case((0.051, 0.051), "HOLDS", 0.051),
             case((0.04, 0.06, 0.05), "INCONCLUSIVE", 0.05),
-            # Student's t for three seeds is 4.30: .1 ± .0496 with these, and .1 ± .0507 with those.
+            # Student's t for three starts is 4.30: .1 ± .0496 with these, and .1 ± .0507 with those.
             case((0.08, 0.12, 0.1), "HOLDS", 0.1),
             case((0.0795, 0.1205, 0.1), "INCONCLUSIVE", 0.1),
-            Case(runs(features(GOOD, late)), "HOLDS", 0.2, 0.05),
+            Case(runs(good, end=end), "HOLDS", 0.2, 0.05),
             nothing,
             robust_standard,
-            *scope(late, 0.05),
+            *scope(late, 0.05, relation, end),
         ),
     )
 
 
+STATEMENTS = ("standard-non-robust", "suppressed", "strengthened")
+
+
 @judged(
     "AT-T1",
-    *(f"{name}{start}" for name in ("standard-non-robust", "suppressed", "strengthened") for start in STARTS),
+    *(f"{name}-{relation}{end}" for name in STATEMENTS for relation in RELATIONS for end in OTHERS),
+    *(f"{name}-other-start{end}" for name in STATEMENTS for end in INVERSIONS),
 )
 def at_the_end(name: str) -> Table:
-    for start in STARTS[1:]:
-        name = name.removesuffix(start)
-    return statement(name)
+    asked, relation, end = told(name)
+    return statement(asked, relation, "" if end in INVERSIONS else end)
 
 
-@judged("AT-F4", "standard-non-robust", "suppressed", "strengthened")
+@judged("AT-F4", *(f"{name}-{relation}" for name in STATEMENTS for relation in RELATIONS))
 def second_half(name: str) -> Table:
-    return statement(name, late=True)
+    asked, relation, _ = told(name)
+    return statement(asked, relation, late=True)
 
 
-@judged("AT-F4", "standard-ordered")
-def ordered() -> Table:
-    """The smallest NR − R of standard training over epochs 4 to 6, by seed, is at least 0."""
+@judged("AT-F4", *(f"standard-ordered-{relation}" for relation in RELATIONS))
+def ordered(name: str) -> Table:
+    """The smallest NR − R of standard training over epochs 4 to 6, by start, is at least 0."""
+    relation = told(name)[1]
 
     def run(least: Sequence[float]) -> Run:
         cells = dict(GOOD) | dict.fromkeys(GOOD, tuple(0.5 for _ in least))
-        found = features(cells)
-        parts: dict[str, list[dict[str, Any]]] = {}
-        for name in found.rows["part"].unique(maintain_order=True).to_list():
-            parts[name] = found.part(name).drop("part").to_dicts()
+        found = features(cells, relation=relation)
+        parts: Parts = {}
+        for part in found.rows["part"].unique(maintain_order=True).to_list():
+            parts[part] = found.part(part).drop("part").to_dicts()
         sign = -1.0 if least[0] >= 0 else 1.0
-        for seed, gap in enumerate(least):
+        for row in parts["curve"]:
+            turn, start = divmod(row["seed"], len(least))
+            gap = least[start] + (APART if turn else -APART)
             gaps = {1: sign, 2: sign, 3: sign, 4: gap + 0.5, 5: gap, 6: gap + 0.25}
-            for row in parts["curve"]:
-                if (row["method"], row["seed"]) == ("standard", seed):
-                    row |= {"feature_R": 0.25, "feature_NR": 0.25 + gaps[row["step"]]}
-                elif row["seed"] == seed:
-                    row |= {"feature_R": 0.5, "feature_NR": 0.5 + sign / 2}
-        return made("image-features", parts, seeds=list(range(len(least))))
+            if (row["method"], row["relation"]) == ("standard", relation):
+                row |= {"feature_R": 0.25, "feature_NR": 0.25 + gaps[row["step"]]}
+            else:
+                row |= {"feature_R": 0.5, "feature_NR": 0.5 + sign / 2}
+        return made("image-features", parts, seeds=list(range(2 * len(least))))
 
     def case(least: Sequence[float], verdict: str, value: float | None = None) -> Case:
         return Case(runs(run(least), len(least)), verdict, value, 0.0)
@@ -225,9 +292,18 @@ def ordered() -> Table:
     )
 
 
-@judged("AT-T1", "table")
-def printed_table() -> Table:
+def _all_sides(case: Callable[..., Case]) -> Iterator[Case]:
+    """A cell that is just near enough, or just not, below as above."""
+    for cell, sign in product(GOOD, (1, -1)):
+        yield case({cell: (sign * 0.04,) * 3}, "HOLDS", 0.04)
+        yield case({cell: (sign * 0.06,) * 3}, "FAILS", 0.06)
+
+
+@judged("AT-T1", *(f"table-{relation}{end}" for relation in RELATIONS for end in OTHERS))
+def printed_table(name: str) -> Table:
     """Each of the four cells is within .05 of the printed one; the worst decides, with Student's interval."""
+    _, relation, end = told(name)
+    experiment, data = OTHERS[end]
 
     def case(
         off: Mapping[tuple[str, str], Sequence[float]],
@@ -237,13 +313,15 @@ def printed_table() -> Table:
         **more: Any,
     ) -> Case:
         cells = {
-            cell: [PRINTED[cell[0]][f"feature_{cell[1]}"] + gap for gap in off.get(cell, (0.01, 0.01, 0.01))]
+            cell: [
+                TABLE[data][cell[0]][f"feature_{cell[1]}"] + gap for gap in off.get(cell, (0.01, 0.01, 0.01))
+            ]
             for cell in GOOD
         }
-        return Case(runs(features(cells, **more)), verdict, value, 0.05, would_be)
+        run = features(cells, relation=relation, experiment=experiment, **more)
+        return Case(runs(run, end=end), verdict, value, 0.05, would_be)
 
     first, second, third, last = GOOD
-    flat = (0.04, 0.04, 0.04)
     return Table(
         holds=case({}, "HOLDS", 0.01),
         fails=case({third: (0.2, 0.21, 0.19)}, "FAILS", 0.2),
@@ -251,9 +329,8 @@ def printed_table() -> Table:
         bad_seed=case({second: (0.0, 0.0, 0.3)}, "INCONCLUSIVE", 0.1),
         nan=case({first: (0.0, NAN, 0.0)}, "INCONCLUSIVE"),
         more=(
-            *(case({cell: flat}, "HOLDS", 0.04) for cell in GOOD),
-            *(case({cell: (-0.04, -0.04, -0.04)}, "HOLDS", 0.04) for cell in GOOD),
-            *(case({cell: (sign * 0.06,) * 3}, "FAILS", 0.06) for cell in GOOD for sign in (1, -1)),
+            *(case({cell: (0.06,) * 3}, "FAILS", 0.06) for cell in GOOD),
+            *(_all_sides(case) if not end else ()),
             case({last: (0.0, 0.0, NAN)}, "INCONCLUSIVE"),
             case({last: (0.03, 0.04, 0.05)}, "INCONCLUSIVE", 0.04),
             case({last: (-0.05, -0.06, -0.07)}, "INCONCLUSIVE", 0.06),
@@ -261,166 +338,3 @@ def printed_table() -> Table:
             case({}, "OUT_OF_SCOPE", None, "INCONCLUSIVE", printed=False),
         ),
     )
-
-
-ATTACKS = ("NRF", "RF", "noise")
-#: rate of each attack on each kind of network
-Rates = Mapping[tuple[str, str], Sequence[float]]
-
-
-def attacked(dataset: str, rates: Rates, default: float, **accuracy: Sequence[float | None]) -> Run:
-    """Rates by seed as means over four class pairs that differ; networks are just good enough unless said
-    otherwise."""
-    seeds = len(next(iter(rates.values())))
-    rows = []
-    for seed in range(seeds):
-        for attack in ATTACKS:
-            for pair, swing in enumerate((0.02, -0.02, 0.01, -0.01)):
-                row = {
-                    m: rates[attack, m][seed] + swing if (attack, m) in rates else default
-                    for m in ("standard", "adversarial")
-                }
-                search = {} if attack == "noise" else {"own_head": 0.5, "distance": 0.5}
-                where = {"dataset": dataset, "seed": seed, "source": pair, "target": 9}
-                rows.append({**where, "attack": attack, "images": 20, **search, **row})
-    usual: dict[str, Sequence[float | None]] = {
-        "standard_clean_test": [0.4] * seeds,
-        "standard_robust_test": [0.0] * seeds,
-        "adversarial_clean_test": [0.75] * seeds,
-        "adversarial_robust_test": [0.25] * seeds,
-    }
-    known = usual | accuracy
-    learned = [
-        {"dataset": dataset, "method": m, "seed": seed}
-        | {key: known[f"{m}_{key}"][seed] for key in ("clean_test", "robust_test")}
-        for m in ("standard", "adversarial")
-        for seed in range(seeds)
-    ]
-    parts = {"rates": rows, "learned": learned}
-    return made("image-feature-attacks", parts, datasets=[dataset], seeds=list(range(seeds)))
-
-
-def attack_scope(dataset: str, rates: Rates, would_be: str) -> tuple[Case, ...]:
-    """Clean accuracy of at least .4 in every seed, and robust accuracy of at least a third of it for
-    adversarially trained networks."""
-    missed: tuple[dict[str, Sequence[float | None]], ...] = (
-        {"standard_clean_test": (0.9, 0.399, 0.9)},
-        {"adversarial_clean_test": (0.9, 0.399, 0.9), "adversarial_robust_test": (0.9, 0.9, 0.9)},
-        {"adversarial_robust_test": (0.75, 0.249, 0.75)},
-        {"adversarial_robust_test": (0.75, 0.75, None)},
-        {"standard_clean_test": (None, 0.9, 0.9)},
-        {"adversarial_clean_test": (0.0, 0.9, 0.9), "adversarial_robust_test": (0.0, 0.9, 0.9)},
-    )
-    return tuple(
-        Case({"run": attacked(dataset, rates, 0.5, **row)}, "OUT_OF_SCOPE", None, None, would_be)
-        for row in missed
-    )
-
-
-def contrast(dataset: str, method: str, high: str, low: str, factor: float, strict: bool) -> Table:
-    """``high`` − factor·``low``, paired by seed, is above 0 (or at least 0)."""
-
-    def case(pairs: Sequence[tuple[float, float]], verdict: str, value: float | None = None) -> Case:
-        rates = {(high, method): [a for a, _ in pairs], (low, method): [b for _, b in pairs]}
-        return Case({"run": attacked(dataset, rates, 0.5)}, verdict, value, 0.0)
-
-    good = [(0.9, 0.05), (0.8, 0.04), (0.85, 0.03)]
-    gaps = [a - factor * b for a, b in good]
-    return Table(
-        holds=case(good, "HOLDS", sum(gaps) / 3),
-        fails=case([(0.1, 0.5), (0.1, 0.4), (0.1, 0.3)], "FAILS", 0.1 - factor * 0.4),
-        at_bound=case([(0.05, 0.05)] * 2, "FAILS", 0.0) if strict else _ten_times(dataset),
-        bad_seed=case([(0.9, 0.05), (0.9, 0.05), (0.05, 0.9)], "INCONCLUSIVE"),
-        nan=case([(0.9, 0.05), (NAN, 0.05), (0.9, 0.05)], "INCONCLUSIVE"),
-        more=(
-            case([(0.9, 0.05), (0.9, NAN), (0.9, 0.05)], "INCONCLUSIVE"),
-            case(
-                [(0.4, 0.1), (0.5, 0.1), (0.6, 0.1)], "HOLDS" if factor == 1 else "FAILS", 0.5 - factor * 0.1
-            ),
-            *attack_scope(
-                dataset, {(high, method): (0.9, 0.8, 0.85), (low, method): (0.05, 0.04, 0.03)}, "HOLDS"
-            ),
-        ),
-    )
-
-
-def _ten_times(dataset: str) -> Case:
-    """Exactly ten times as often, in numbers that binary fractions hold: rates of every pair are 5/8 and
-    1/16."""
-    rows = [
-        {
-            "dataset": dataset,
-            "seed": seed,
-            "source": pair,
-            "target": 9,
-            "attack": attack,
-            "own_head": 0.5,
-            "distance": 0.5,
-        }
-        | {"standard": rate, "adversarial": 0.5}
-        for seed in (0, 1)
-        for attack, rate in (("NRF", 0.625), ("RF", 0.0625), ("noise", 0.0))
-        for pair in range(4)
-    ]
-    learned = [
-        {"dataset": dataset, "method": method, "seed": seed, "clean_test": 0.9, "robust_test": 0.9}
-        for method in ("standard", "adversarial")
-        for seed in (0, 1)
-    ]
-    run = made("image-feature-attacks", {"rates": rows, "learned": learned}, datasets=[dataset], seeds=[0, 1])
-    return Case({"run": run}, "HOLDS", 0.0, 0.0)
-
-
-def both_rates(dataset: str, factor: float, bound: float) -> Table:
-    """factor × rate (less NRF's rate on standard networks, where the bound is 0) of both attacks on
-    adversarially trained networks is at most the bound."""
-    usual = 0.6 if bound == 0 else 0.0
-
-    def case(nrf: Sequence[float], rf: Sequence[float], verdict: str, value: float | None = None) -> Case:
-        rates = {
-            ("NRF", "adversarial"): nrf,
-            ("RF", "adversarial"): rf,
-            ("NRF", "standard"): [0.6] * len(nrf),
-        }
-        return Case({"run": attacked(dataset, rates, 0.5)}, verdict, value, bound)
-
-    low, high = (0.02, 0.03, 0.025), (0.5, 0.4, 0.45)
-    good: Rates = {
-        ("NRF", "adversarial"): low,
-        ("RF", "adversarial"): low,
-        ("NRF", "standard"): (0.6, 0.6, 0.6),
-    }
-    limit = 0.2 if bound == 0 else 0.05
-    return Table(
-        holds=case(low, low, "HOLDS", factor * 0.025 - usual),
-        fails=case(high, high, "FAILS", factor * 0.45 - usual),
-        at_bound=case((limit - 1e-9,) * 2, (limit - 1e-9,) * 2, "HOLDS"),
-        bad_seed=case((0.02, 0.02, 0.9), low, "INCONCLUSIVE", factor * (0.94 / 3) - usual),
-        nan=case((0.02, NAN, 0.02), low, "INCONCLUSIVE"),
-        more=(
-            case(low, high, "FAILS", factor * 0.45 - usual),
-            case(high, low, "FAILS", factor * 0.45 - usual),
-            case(low, (NAN, 0.02, 0.02), "INCONCLUSIVE"),
-            case((limit + 1e-6,) * 2, (0.01, 0.01), "FAILS", factor * (limit + 1e-6) - usual),
-            *attack_scope(dataset, good, "HOLDS"),
-        ),
-    )
-
-
-@judged(
-    "AT-T2",
-    *(f"{d}-{r}" for d in ("mnist", "cifar10") for r in ("standard", "standard-much", "adversarial-order")),
-)
-def attack_contrasts(name: str) -> Table:
-    dataset, reading = name.split("-", 1)
-    if reading == "adversarial-order":
-        return contrast(dataset, "adversarial", "RF", "NRF", 1.0, strict=True)
-    return contrast(
-        dataset, "standard", "NRF", "RF", 1.0 if reading == "standard" else 10.0, strict=reading == "standard"
-    )
-
-
-@judged("AT-T2", *(f"{d}-adversarial-{r}" for d in ("mnist", "cifar10") for r in ("low", "small")))
-def attack_rates(name: str) -> Table:
-    dataset, _, reading = name.split("-")
-    return both_rates(dataset, 3.0, 0.0) if reading == "low" else both_rates(dataset, 1.0, 0.05)

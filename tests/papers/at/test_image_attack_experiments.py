@@ -28,7 +28,10 @@ from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve
 from featscope.images.datasets import load
 from featscope.images.groupings import grouping
-from featscope.papers.at.image_feature_attacks import draw, rate
+from featscope.nets.networks import NetworkSpec
+from featscope.papers.at.feature_attack_search import Duel as Pair
+from featscope.papers.at.feature_attack_search import FeatureSearch, attack_pair, draw, rate
+from featscope.papers.at.image_feature_attacks import spreads
 from featscope.papers.fa import image_fine_labels
 from featscope.papers.fa.fine_labels_columns import CURVES, PAIRS
 from featscope.papers.fa.fine_labels_duel import Duel
@@ -56,6 +59,8 @@ TINY_FEATURES = {
     **TINY,
     "seeds": [0, 1, 2],
     "pairs": [[1, 0], [0, 1]],
+    "draws": 2,
+    "reach": [0.5, 1.0],
     "mnist.network.attacked": 6,
     "mnist.adversarial.epochs": 1,
     "mnist.adversarial.batch_size": 8,
@@ -178,14 +183,31 @@ def test_attacked_networks_are_those_of_the_next_seed(store, capfd):
         searched = rows.filter(pl.col("attack") != "noise")
         assert float(searched["distance"].max()) <= 1 + 1e-6
         assert rows.filter(pl.col("attack") == "noise")["own_head"].null_count() == 2
+        _same_networks_other_targets(done, seed)
     table = done.summary["datasets"]["mnist"]["table"]
     cell = table["standard"]["NRF"]["mean"]["by_seed"]
+    assert set(done.summary["datasets"]["mnist"]["spread"]["standard"]["NRF"]) == {"networks", "draws"}
     frames = [
         done.part("rates", dataset="mnist", seed=seed).filter(pl.col("attack") == "NRF")
         for seed in spec.seeds
     ]
     assert cell == pytest.approx([float(frame["standard"].mean()) for frame in frames])
     assert list(checked_figures(done, capfd)) == ["table2"]
+
+
+def _same_networks_other_targets(done, seed):
+    """Further draws and further radii change neither networks nor images; the larger ball is not left."""
+    rates, again = (done.part(part, dataset="mnist", seed=seed) for part in ("rates", "redrawn"))
+    wider = {eps: done.part("reach", dataset="mnist", seed=seed, eps=eps) for eps in (0.5, 1.0)}
+    for other in (again, *wider.values()):
+        for column in ("attack", "source", "attacked_seed", "standard_before", "adversarial_before"):
+            assert other[column].to_list() == rates[column].to_list()
+    where = {"dataset": "mnist", "seed": seed, "source": 1, "target": 0}
+    for eps in wider:
+        original, *moved = (
+            done.tensor("reach", name, eps=eps, **where) for name in ("original", "NRF", "RF")
+        )
+        assert all(float((x - original).abs().max()) <= eps + 1e-6 for x in moved)
 
 
 def test_sources_are_the_same_for_every_seed_and_targets_are_drawn(small_mnist):
@@ -197,6 +219,39 @@ def test_sources_are_the_same_for_every_seed_and_targets_are_drawn(small_mnist):
     for image in torch.cat(draws):
         assert any(torch.equal(image, other) for other in pool)
     assert any(not torch.equal(aims, other) for other in draws)
+    again = [draw("mnist", 1, 0, 5, 0, number) for number in range(6)]
+    assert torch.equal(again[0][1], aims)
+    assert all(torch.equal(images, x) for images, _ in again)
+    assert any(not torch.equal(aims, other) for _, other in again)
+
+
+def test_spreads_over_networks_and_over_draws_are_told_apart():
+    """Two seeds at 0 and 1; draws of the first at 0 and .2, of the second at 1 and .6."""
+
+    def row(seed, value, **more):
+        place = {"seed": seed, "source": 1, "target": 0, "attack": "NRF"}
+        return place | {"standard": value, "adversarial": 0.5} | more
+
+    rows = [row(0, 0.0), row(1, 1.0)]
+    again = [row(0, 0.2, draw=1), row(1, 0.6, draw=1)]
+    rf = [{**one, "attack": "RF"} for one in rows], [{**one, "attack": "RF"} for one in again]
+    found = spreads([*rows, *rf[0]], [*again, *rf[1]])
+    assert found["standard"]["NRF"] == pytest.approx({"networks": 0.5**0.5, "draws": 0.3 * 0.5**0.5})
+    assert found["adversarial"]["RF"] == {"networks": 0.0, "draws": 0.0}
+
+
+def test_a_wider_ball_moves_the_reference_further(small_mnist):
+    """Small radii, of which the search uses all, on a network that has features though it has learned
+    nothing."""
+    net = NetworkSpec(architecture="lenet5", width=2, channels=1, side=28).build(stream(0, "init")).eval()
+    duel = Pair(0, 1, dict.fromkeys(("standard", "adversarial"), net), {"standard": net, "adversarial": net})
+    reached = []
+    for eps in (0.005, 0.02, 0.05):
+        threat = Threat("Linf", eps, 3, bounds=(0.0, 1.0))
+        rows, _ = attack_pair(duel, "mnist", (1, 0), threat, FeatureSearch(5, 40, net.layers[-1]))
+        reached.append(next(row["distance"] for row in rows if row["attack"] == "NRF"))
+        assert [row["own_head"] == row["standard"] for row in rows[:2]] == [True, True]
+    assert 1 > reached[0] > reached[1] > reached[2]
 
 
 def test_on_a_linear_encoder_the_search_reaches_the_clipped_difference():

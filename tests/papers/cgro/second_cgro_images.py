@@ -33,7 +33,7 @@ def fitted(run, found, robust_train):
 # --- Figure 1
 
 
-@second("CG-F1", "gap|falls|clean-gap-smaller|clean-gap-much-smaller")
+@second("CG-F1", r"(?:cifar10-)?(gap|falls)(?: \(\d+ images\))?|clean-gap-smaller|clean-gap-much-smaller")
 def compared(runs, name):
     found = rows(runs["run"], "compared")
     gap, clean, fallen = (
@@ -48,7 +48,7 @@ def compared(runs, name):
         "clean-gap-much-smaller": lambda: interval(
             "at least", student(a - MUCH * b for a, b in zip(gap, clean, strict=True)), 0.0
         ),
-    }[name[0]]()
+    }[name[1] or name[0]]()
     return fitted(runs["run"], told, [row["robust_train_last"] for row in found])
 
 
@@ -68,6 +68,30 @@ def printed_figure(runs, name):
         return told
     own = told.unmet if isinstance(told.unmet, tuple) else ()
     return outside(told, (*own, f"the figure is of CIFAR-10, the run of {run.settings.dataset}"))
+
+
+# --- gap and flatness over networks
+
+
+@second("CG-F3", "mnist-networks")
+def over_networks(runs, name):
+    run = runs["run"]
+    found, kinds = rows(run, "network"), {"pearson": [], "spearman": []}
+    for seed in run.settings.seeds:
+        own = [row for row in found if row["seed"] == seed]
+        gaps = [num(row["robust_loss_test"]) - num(row["robust_loss_train"]) for row in own]
+        flat = [num(row["gradient_test"]) for row in own]
+        vary = len(own) > 2 and len(set(gaps)) > 1 and len(set(flat)) > 1
+        kinds["pearson"].append(sps.pearsonr(gaps, flat)[0] if vary else NAN)
+        kinds["spearman"].append(sps.spearmanr(gaps, flat)[0] if vary else NAN)
+
+    def mean(values):
+        scale = student(math.atanh(min(max(v, -1 + 1e-9), 1 - 1e-9)) if v == v else NAN for v in values)
+        return tuple(math.tanh(end) for end in scale)
+
+    parts = {kind: interval("above", mean(v), 0.0, seeds=v) for kind, v in kinds.items()}
+    networks = len(run.settings.sizes) * len(run.settings.lengths)
+    return fitted(run, all_of(parts, networks=networks), [row["robust_train"] for row in found])
 
 
 # --- landscapes

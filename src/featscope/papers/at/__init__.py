@@ -25,6 +25,7 @@ from featscope.papers.at import (
     glossary,
     image_feature_attacks,
     image_features,
+    image_features_variants,
     image_inversion,
     patch_batches,
     patch_dense,
@@ -58,6 +59,7 @@ EXPERIMENTS = (
     *phase_patch.EXPERIMENTS,
     *patch_sensitivity.EXPERIMENTS,
     *image_features.EXPERIMENTS,
+    *image_features_variants.EXPERIMENTS,
     *image_inversion.EXPERIMENTS,
     *image_feature_attacks.EXPERIMENTS,
 )

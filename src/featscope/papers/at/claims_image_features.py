@@ -2,8 +2,9 @@
 
 The paper's three statements — standard training learns non-robust features rather than robust ones;
 adversarial training suppresses the non-robust and strengthens the robust ones — are differences of feature
-learning accuracies over paired seeds. The rules were fixed before any feature accuracy of the `cpu` profile
-was seen.
+learning accuracies over paired seeds. The paper does not say which networks read the sets, so every statement
+is read for three relations between them and those that the sets were made from. The rules were fixed before
+any feature accuracy of the `cpu` profile was seen.
 """
 
 from __future__ import annotations
@@ -17,16 +18,9 @@ from featscope.claims.judging import at_least, at_most, largest, number, scoped,
 from featscope.core.rules import FEATURE_ERROR, OWN_SET_READ, PRINTED_SHARE_REACHED, SMALL
 from featscope.core.stats import Interval, mean_interval
 from featscope.experiments.run import Run
-from featscope.papers.at.image_features import (
-    FEATURE,
-    METHODS,
-    SETS,
-    FeatureCurve,
-    ImageFeatures,
-    SetRead,
-    Tested,
-    differences,
-)
+from featscope.papers.at.image_feature_columns import FEATURE, FeatureCurve, SetRead, Tested
+from featscope.papers.at.image_features import METHODS, SETS, ImageFeatures, differences
+from featscope.papers.at.image_relations import OTHER_START, READER_IS_REFERENCE, RELATIONS, start_means
 from featscope.papers.at.printed import TABLE_1, Accuracies
 
 IMAGE_FEATURES = Need("image-features")
@@ -39,8 +33,21 @@ STARTS = {
 }
 #: from noise in a tenth of the step, which ends at a larger feature error
 SMALL_STEPS = Need("image-features", {**_FEWER, "inversion.step_size": 0.05})
+#: the same few images at three widths, and the paper's other data: end of a reading's name → run, what it is
+OTHERS = {
+    **{
+        f"-few-images-width-{width}": (
+            Need("image-features-widths", {"network.net.width": width}),
+            f"MNIST, few images, networks of width {width}",
+        )
+        for width in (8, 16, 32)
+    },
+    "-cifar10": (Need("image-features-cifar10"), "CIFAR-10"),
+    "-svhn": (Need("image-features-svhn"), "SVHN"),
+}
 
 HYPOTHESES = (
+    "the data are the published ones",
     f"every network reaches {PRINTED_SHARE_REACHED:g} of the printed clean accuracy, "
     f"the adversarially trained ones {PRINTED_SHARE_REACHED:g} of the printed robust accuracy",
     f"every reference reads {OWN_SET_READ:g} of its own set, which has a mean relative feature error of at "
@@ -49,15 +56,15 @@ HYPOTHESES = (
 STATEMENTS = {
     "standard-non-robust": (
         "standard_reads_non_robust_more",
-        "a fresh standard network reads D̂_NR better than D̂_R",
+        "a standard network reads D̂_NR better than D̂_R",
     ),
     "suppressed": (
         "adversarial_suppresses_non_robust",
-        "a fresh adversarially trained network reads D̂_NR worse than a fresh standard one",
+        "an adversarially trained network reads D̂_NR worse than a standard one",
     ),
     "strengthened": (
         "adversarial_strengthens_robust",
-        "a fresh adversarially trained network reads D̂_R better than a fresh standard one",
+        "an adversarially trained network reads D̂_R better than a standard one",
     ),
 }
 
@@ -65,9 +72,14 @@ Values = dict[str, list[float]]
 Over = Callable[[Sequence[float], Sequence[float]], float]
 
 
-def _curve(run: Run, method: str, seed: int) -> dict[str, list[float]]:
-    rows = run.part("curve", method=method, seed=seed).sort(FeatureCurve.step)
+def _curve(run: Run, relation: str, method: str, seed: int) -> dict[str, list[float]]:
+    rows = run.part("curve", relation=relation, method=method, seed=seed).sort(FeatureCurve.step)
     return {key: [float(v) for v in rows[key].to_list()] for key in (FeatureCurve.step, *FEATURE.values())}
+
+
+def over_starts(run: Run, by_seed: Sequence[float]) -> Interval:
+    """Student's interval; the networks of one start count as one value, their mean."""
+    return mean_interval(start_means(by_seed, ImageFeatures.of(run).networks_per_start))
 
 
 def _printed(run: Run) -> Mapping[str, Accuracies] | None:
@@ -77,10 +89,9 @@ def _printed(run: Run) -> Mapping[str, Accuracies] | None:
 def _own(run: Run) -> pl.DataFrame:
     """What the references read of their own sets."""
     own = [
-        (pl.col(SetRead.set) == name) & (pl.col(SetRead.reader) == f"reference-{m}")
-        for name, m in SETS.items()
+        (pl.col(SetRead.set) == name) & (pl.col(SetRead.method) == method) for name, method in SETS.items()
     ]
-    return run.part("read").filter(pl.any_horizontal(*own))
+    return run.part("read", relation=READER_IS_REFERENCE).filter(pl.any_horizontal(*own))
 
 
 def _short_networks(tested: Run, seed: int, printed: Mapping[str, Accuracies]) -> list[str]:
@@ -117,9 +128,13 @@ def _unmet(run: Run, tested: Run) -> list[str]:
     printed = _printed(run)
     if printed is None:
         return ["the paper has no table of this data"]
-    seeds = ImageFeatures.of(run).seeds
-    return [
-        text for seed in seeds for text in (*_short_networks(tested, seed, printed), *_short_sets(run, seed))
+    rows = tested.part("tested")
+    known = Tested.published in rows and bool(rows[Tested.published].fill_null(False).all())
+    files = [] if known else ["the files are not the published ones by their hash"]
+    return files + [
+        text
+        for seed in ImageFeatures.of(run).seeds
+        for text in (*_short_networks(tested, seed, printed), *_short_sets(run, seed))
     ]
 
 
@@ -127,11 +142,11 @@ def _judged(runs: Runs, finding: Finding) -> Finding:
     return scoped(_unmet(runs["run"], runs["tested"]), finding)
 
 
-def _summed(run: Run, over: Over) -> dict[str, Values]:
+def _summed(run: Run, relation: str, over: Over) -> dict[str, Values]:
     """For each training and set one number a seed: ``over`` the epochs and the curve."""
     cells: dict[str, Values] = {method: {} for method in METHODS}
     for method in METHODS:
-        curves = [_curve(run, method, seed) for seed in ImageFeatures.of(run).seeds]
+        curves = [_curve(run, relation, method, seed) for seed in ImageFeatures.of(run).seeds]
         for key in FEATURE.values():
             cells[method][str(key)] = [over(curve[FeatureCurve.step], curve[key]) for curve in curves]
     return cells
@@ -155,59 +170,96 @@ def _inversion(run: Run) -> dict[str, object]:
     return {"start": how.start, "layer": how.layer, "steps": how.steps, "mean_error": plain(errors)}
 
 
-def difference(key: str, over: Over) -> Judge:
-    """A difference over paired seeds is at least SMALL, judged with Student's interval."""
+def difference(key: str, relation: str, over: Over) -> Judge:
+    """A difference over paired seeds is at least SMALL, judged with Student's interval over starts."""
 
     def judge(runs: Runs) -> Finding:
-        cells = _summed(runs["run"], over)
+        run = runs["run"]
+        cells = _summed(run, relation, over)
         values = differences(cells)[key]
-        shown = {"by_seed": plain(values), "cells": plain(cells), "inversion": _inversion(runs["run"])}
-        return _judged(runs, at_least(mean_interval(values), SMALL, **shown))
+        shown = {"by_seed": plain(values), "cells": plain(cells), "inversion": _inversion(run)}
+        return _judged(runs, at_least(over_starts(run, values), SMALL, **shown))
 
     return judge
 
 
-def _ordered(runs: Runs) -> Finding:
+def _ordered(relation: str) -> Judge:
     """The smallest difference of standard training's two curves over the second half, by seed."""
-    least = []
-    for seed in ImageFeatures.of(runs["run"]).seeds:
-        curve = _curve(runs["run"], "standard", seed)
-        steps, upper, lower = (
-            curve[key] for key in (FeatureCurve.step, FeatureCurve.feature_NR, FeatureCurve.feature_R)
-        )
-        least.append(
-            smallest(a - b for t, a, b in zip(steps, upper, lower, strict=True) if 2 * t > steps[-1])
-        )
-    return _judged(runs, at_least(mean_interval(least), 0.0, by_seed=plain(least)))
+
+    def judge(runs: Runs) -> Finding:
+        least = []
+        for seed in ImageFeatures.of(runs["run"]).seeds:
+            curve = _curve(runs["run"], relation, "standard", seed)
+            steps, upper, lower = (
+                curve[key] for key in (FeatureCurve.step, FeatureCurve.feature_NR, FeatureCurve.feature_R)
+            )
+            least.append(
+                smallest(a - b for t, a, b in zip(steps, upper, lower, strict=True) if 2 * t > steps[-1])
+            )
+        return _judged(runs, at_least(over_starts(runs["run"], least), 0.0, by_seed=plain(least)))
+
+    return judge
 
 
-def _as_printed(runs: Runs) -> Finding:
+def _as_printed(relation: str) -> Judge:
     """Each of the four feature accuracies is within SMALL of the printed one.
 
-    The worst cell decides, interval over seeds.
+    The worst cell decides, interval over starts.
     """
-    cells, printed = _summed(runs["run"], at_the_end), _printed(runs["run"])
-    gaps = {}
-    for method in METHODS:
-        for key, values in cells[method].items():
-            found = mean_interval(values)
-            centre = getattr(printed[method], key) if printed else float("nan")
-            below, above = centre - found.high, found.low - centre
-            farthest = largest([found.high - centre, centre - found.low])
-            gaps[f"{method} {key}"] = Interval(
-                abs(found.value - centre), largest([below, above, 0.0]), farthest
-            )
-    worst = Interval(*(largest([gap[i] for gap in gaps.values()]) for i in range(3)))
-    shown = {"gaps": plain({key: gap.value for key, gap in gaps.items()}), "cells": plain(cells)}
-    return _judged(runs, at_most(worst, SMALL, **shown))
+
+    def judge(runs: Runs) -> Finding:
+        run = runs["run"]
+        cells, printed = _summed(run, relation, at_the_end), _printed(run)
+        gaps = {}
+        for method in METHODS:
+            for key, values in cells[method].items():
+                centre = getattr(printed[method], key) if printed else float("nan")
+                gaps[f"{method} {key}"] = _distance(over_starts(run, values), centre)
+        worst = Interval(*(largest([gap[i] for gap in gaps.values()]) for i in range(3)))
+        shown = {"gaps": plain({key: gap.value for key, gap in gaps.items()}), "cells": plain(cells)}
+        return _judged(runs, at_most(worst, SMALL, **shown))
+
+    return judge
 
 
-def _three(need: Need, suffix: str, when: str, over: Over) -> tuple[Reading, ...]:
-    needs = {"run": need, "tested": IMAGE_FEATURES}
+def _distance(found: Interval, centre: float) -> Interval:
+    """How far an interval is from a number: its value, its nearest and its furthest point."""
+    nearest = largest([centre - found.high, found.low - centre, 0.0])
+    furthest = largest([found.high - centre, centre - found.low])
+    return Interval(abs(found.value - centre), nearest, furthest)
+
+
+def _three(
+    need: Need, tested: Need, relation: str, end: str, when: str, over: Over = at_the_end
+) -> tuple[Reading, ...]:
+    """The three statements; a reading's name says statement, relation and run."""
+    needs = {"run": need, "tested": tested}
     return tuple(
-        Reading(f"{name}{suffix}", f"{text}, by at least {SMALL:g}: {when}", needs, difference(key, over))
+        Reading(
+            f"{name}-{relation}{end}",
+            f"{text}, by at least {SMALL:g}: {when}; {RELATIONS[relation]}",
+            needs,
+            difference(key, relation, over),
+        )
         for name, (key, text) in STATEMENTS.items()
     )
+
+
+def _table(need: Need, relation: str, end: str, when: str) -> tuple[Reading, ...]:
+    """The three statements and the four printed numbers of a run."""
+    far = f"{when}; the four printed feature accuracies: the largest distance of ours is at most {SMALL:g}"
+    needs = {"run": need, "tested": need}
+    printed = Reading(f"table-{relation}{end}", f"{far}; {RELATIONS[relation]}", needs, _as_printed(relation))
+    return (*_three(need, need, relation, end, f"{when}, after training"), printed)
+
+
+def _other_inversions() -> tuple[Reading, ...]:
+    found: list[Reading] = []
+    for start, need in STARTS.items():
+        when = f"MNIST, after training, inversion from {start}"
+        found += _three(need, IMAGE_FEATURES, OTHER_START, f"-{start}", when)
+    when = "MNIST, after training, inversion from noise in steps of .05"
+    return (*found, *_three(SMALL_STEPS, IMAGE_FEATURES, OTHER_START, "-small-steps", when))
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -219,24 +271,13 @@ CLAIMS: tuple[Claim, ...] = (
         "adversarial training suppresses the former and strengthens the latter.",
         HYPOTHESES,
         (
-            *_three(IMAGE_FEATURES, "", "after training, inversion from noise", at_the_end),
-            Reading(
-                "table",
-                "the four printed feature accuracies: the largest distance of ours from them is at most "
-                f"{SMALL:g}",
-                {"run": IMAGE_FEATURES, "tested": IMAGE_FEATURES},
-                _as_printed,
-            ),
+            *(r for relation in RELATIONS for r in _table(IMAGE_FEATURES, relation, "", "MNIST")),
+            *_other_inversions(),
             *(
-                r
-                for start, need in STARTS.items()
-                for r in _three(need, f"-{start}", f"after training, inversion from {start}", at_the_end)
-            ),
-            *_three(
-                SMALL_STEPS,
-                "-small-steps",
-                "after training, inversion from noise in steps of .05",
-                at_the_end,
+                reading
+                for end, (need, what) in OTHERS.items()
+                for relation in RELATIONS
+                for reading in _table(need, relation, end, what)
             ),
         ),
     ),
@@ -246,15 +287,26 @@ CLAIMS: tuple[Claim, ...] = (
         "AT Figures 4 and 5",
         "The same along training: the curves of feature learning accuracy over epochs are ordered so.",
         HYPOTHESES,
-        (
-            *_three(IMAGE_FEATURES, "", "mean over the second half of the epochs", late),
-            Reading(
-                "standard-ordered",
-                "in standard training the curve of D̂_NR is above that of D̂_R at every epoch "
-                "of the second half: the smallest difference is at least 0",
-                {"run": IMAGE_FEATURES, "tested": IMAGE_FEATURES},
-                _ordered,
-            ),
+        tuple(
+            reading
+            for relation, meaning in RELATIONS.items()
+            for reading in (
+                *_three(
+                    IMAGE_FEATURES,
+                    IMAGE_FEATURES,
+                    relation,
+                    "",
+                    "MNIST, mean over the second half of the epochs",
+                    late,
+                ),
+                Reading(
+                    f"standard-ordered-{relation}",
+                    "MNIST: in standard training the curve of D̂_NR is above that of D̂_R at every epoch "
+                    f"of the second half: the smallest difference is at least 0; {meaning}",
+                    {"run": IMAGE_FEATURES, "tested": IMAGE_FEATURES},
+                    _ordered(relation),
+                ),
+            )
         ),
     ),
 )

@@ -23,6 +23,18 @@ class Rates(Columns):
     adversarial_before = column("rate on the adversarially trained network at Δ = 0")
 
 
+class Redrawn(Rates):
+    """The same for further draws of the target images: the networks stay."""
+
+    draw = column("number of the draw; the table's is 0")
+
+
+class Reach(Rates):
+    """The same at further radii."""
+
+    eps = column("radius of the attacks")
+
+
 #: training → the rate on its network, and that at Δ = 0
 RATE = {
     "standard": (Rates.standard, Rates.standard_before),

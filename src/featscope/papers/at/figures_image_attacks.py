@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import polars as pl
 
-from featscope.core.stored import Label
+from featscope.core.stored import Label, LeftOut
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
 from featscope.papers.at.feature_attack_columns import RATE, Rates
@@ -27,9 +28,17 @@ RATES = Axis("classified as the target (%)", limits=(0, 100), ticks=(0, 25, 50, 
 def feature_attacks(run: Run) -> Picture:
     """Table 2: for each data set the rates on networks of both trainings, and images to look at."""
     names = ImageFeatureAttacks.of(run).datasets
+    seen = {name: _seen(run, name) for name in names}
+    pixels = all(seen.values())
     panels: list[Shown] = []
     for name in names:
-        panels += [*(_rates(run, name, method) for method in METHODS), _images(run, name)]
+        panels += [_rates(run, name, method) for method in METHODS]
+        panels += seen[name] if pixels else []
+    looked = (
+        " On the right, images of the first pair: X, the target X′, and X under both attacks."
+        if pixels
+        else ""
+    )
     ticks = " Grey ticks are what the paper prints." if "cifar10" in names else ""
     return Picture(
         title="Attacks that follow non-robust or robust features",
@@ -38,19 +47,24 @@ def feature_attacks(run: Run) -> Picture:
             "of a standard "
             "network (NRF-PGD) or of an adversarially trained one (RF-PGD), or at random. The bars say how "
             "many another "
-            f"network then takes for the target: median over seeds, dots are the seeds.{ticks} On the right, "
-            "images of the "
-            "first pair: X, the target X′, and X under both attacks."
+            f"network then takes for the target: median over seeds, dots are the seeds.{ticks}{looked}"
         ),
         alt=(
             "For each data set grouped bars of targeted success rates over pairs of classes, on standard and "
-            "on adversarially "
-            "trained networks, for three attacks, and four rows of images."
+            "on adversarially trained networks, for three attacks"
+            + (", and four rows of images." if pixels else ".")
         ),
-        spec=side_by_side(panels, columns=len(METHODS) + 1),
+        spec=side_by_side(panels, columns=len(METHODS) + pixels),
         claims=("AT-T2",),
         reproduces="AT Table 2",
     )
+
+
+def _seen(run: Run, name: str) -> list[ImageRows]:
+    """The images of a data set; none where the run was passed on without pixels."""
+    with contextlib.suppress(LeftOut):
+        return [_images(run, name)] if run.tensors else []
+    return []
 
 
 def _rates(run: Run, name: str, method: str) -> Categories:

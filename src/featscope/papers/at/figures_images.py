@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,11 @@ import numpy as np
 import polars as pl
 
 from featscope.experiments.run import Run
-from featscope.papers.at.image_features import CELLS, FEATURE, METHODS, FeatureCurve, ImageFeatures, Tested
+from featscope.papers.at.image_feature_columns import CELLS, FEATURE, FeatureCurve, Tested
+from featscope.papers.at.image_features import METHODS, ImageFeatures
 from featscope.papers.at.image_inversion import CellRead, ImageInversion
-from featscope.papers.at.printed import TABLE_1
+from featscope.papers.at.image_relations import OTHER_START, READER_IS_REFERENCE, RELATIONS, SAME_START
+from featscope.papers.at.printed import TABLE_1, Accuracies
 from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.grids import Categories, Group, HeatMap, HeatScale, ImageRows
 from featscope.plots.palette import CLEAN, NON_ROBUST, ROBUST, Look
@@ -24,7 +26,15 @@ from featscope.plots.sheet import side_by_side
 NAMES = {"NR": "non-robust", "R": "robust"}
 LOOKS = {"NR": NON_ROBUST, "R": ROBUST}
 METHOD_LOOKS = {"standard": NON_ROBUST, "adversarial": ROBUST}
+#: who reads, as a panel's title says it
+WHO = {READER_IS_REFERENCE: "the reference reads", SAME_START: "same start", OTHER_START: "other start"}
 CELL_NAMES = dict(zip(CELLS, ("clean", "robust", "on D̂_NR", "on D̂_R"), strict=True))
+
+
+def _relations(run: Run) -> list[str]:
+    """The relations between maker and reader that a run has."""
+    spec = ImageFeatures.of(run)
+    return [relation for relation in RELATIONS if relation in spec.readers[spec.seeds[0]]]
 
 
 def curves(run: Run) -> Picture:
@@ -38,37 +48,40 @@ def curves(run: Run) -> Picture:
         caption=(
             "Accuracy on images rebuilt from what a standard network represents (non-robust features) and "
             "from what an "
-            "adversarially trained one does (robust features), while a fresh network is trained. Above "
-            "standard, below "
-            "adversarial training, as in the paper. Thin lines are seeds, thick ones their median."
+            "adversarially trained one does (robust features), while a network is trained. Above standard, "
+            "below adversarial training, as in the paper; from left to right the network that reads has less "
+            "in common with the one that the images were rebuilt from. Thin lines are seeds, thick ones "
+            "their median."
         ),
         alt=(
-            "Two line charts over epochs, one for each training: accuracy on non-robust features, on robust "
-            "features and on "
-            "test images."
+            "Line charts over epochs, one for each training and each relation of reader and reference: "
+            "accuracy on non-robust features, on robust features and on test images."
         ),
-        spec=side_by_side([_curve(run, method, data) for method in METHODS], columns=1),
+        spec=side_by_side(
+            [_curve(run, method, relation) for method in METHODS for relation in _relations(run)],
+            columns=len(_relations(run)),
+        ),
         claims=("AT-F4", "AT-T1"),
         reproduces="AT Figures 4 and 5",
     )
 
 
-def _curve(run: Run, method: str, data: str) -> Panel:
+def _curve(run: Run, method: str, relation: str) -> Panel:
     shown: list[tuple[str, Look, str]] = [
         (FEATURE[key], LOOKS[key], f"{NAMES[key]} features") for key in FEATURE
     ]
     shown.append((FeatureCurve.clean_test, CLEAN, "test images"))
-    rows = run.part("curve", method=method)
+    rows = run.part("curve", method=method, relation=relation)
     series = [OverSeeds(name, look, *by_seed(rows, key, FeatureCurve.step)) for key, look, name in shown]
     height = replace(ACCURACY, title="feature learning accuracy")
-    return Panel(f"{method} training, {data}", Axis("epoch"), height, series, width=420)
+    return Panel(f"{method} training, {WHO[relation]}", Axis("epoch"), height, series, width=260)
 
 
-def _cells(run: Run, method: str) -> dict[str, list[float]]:
+def _cells(run: Run, method: str, relation: str) -> dict[str, list[float]]:
     """Table 1's cells that were measured, a value for each seed."""
     tested = run.part("tested", method=method)
     found = {key: tested[key].to_list() for key in (Tested.clean_test, Tested.robust_test) if key in tested}
-    curve = run.part("curve", method=method).sort(FeatureCurve.step)
+    curve = run.part("curve", method=method, relation=relation).sort(FeatureCurve.step)
     last = curve.group_by(FeatureCurve.seed, maintain_order=True).last()
     return found | {key: last[key].to_list() for key in FEATURE.values()}
 
@@ -77,29 +90,32 @@ def table(run: Run) -> Picture:
     """Table 1: our cells by training, the printed numbers as ticks."""
     data = ImageFeatures.of(run).network.dataset
     printed = TABLE_1.get(data)
-    groups = []
-    for method in METHODS:
-        cells = _cells(run, method)
-        values = [cells.get(key, []) for key in CELLS]
-        ticks = [getattr(printed[method], key) for key in CELLS] if printed is not None else []
-        groups.append(Group(f"{method} training", METHOD_LOOKS[method], values, ticks))
-    panel = Categories(
-        f"Table 1, {data}", list(CELL_NAMES.values()), replace(ACCURACY, limits=(0, 1.03)), groups, width=420
-    )
+    panels = [_table(run, relation, printed) for relation in _relations(run)]
     return Picture(
         title=f"Accuracy by training and by what is read, {data}",
         caption=(
             "Accuracy on test images without and under attack, and on the images rebuilt from non-robust "
-            "(D̂_NR) and robust "
-            "(D̂_R) features. Shapes and bars are medians over seeds, dots the seeds"
+            "(D̂_NR) and robust (D̂_R) features; panels differ in who reads them. Shapes and bars are "
+            "medians over seeds, dots the seeds"
             + (", grey ticks what the paper prints." if printed is not None else ".")
         ),
         alt="Grouped bars of accuracy for standard and adversarial training: clean, robust, on D̂_NR and on "
         "D̂_R.",
-        spec=side_by_side([panel]),
+        spec=side_by_side(panels),
         claims=("AT-T1",),
         reproduces="AT Table 1",
     )
+
+
+def _table(run: Run, relation: str, printed: Mapping[str, Accuracies] | None) -> Categories:
+    groups = []
+    for method in METHODS:
+        cells = _cells(run, method, relation)
+        values = [cells.get(key, []) for key in CELLS]
+        ticks = [getattr(printed[method], key) for key in CELLS] if printed is not None else []
+        groups.append(Group(f"{method} training", METHOD_LOOKS[method], values, ticks))
+    height = replace(ACCURACY, limits=(0, 1.03))
+    return Categories(WHO[relation], list(CELL_NAMES.values()), height, groups, width=300)
 
 
 def reconstructions(run: Run, count: int = 10) -> Picture:
@@ -206,7 +222,13 @@ def starts(run: Run) -> Picture:
     )
 
 
+_FEATURES: dict[str, Callable[[Run], Picture]] = {
+    "features": curves,
+    "table": table,
+    "reconstructions": reconstructions,
+}
 FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
-    "image-features": {"features": curves, "table": table, "reconstructions": reconstructions},
+    "image-features": _FEATURES,
+    **{f"image-features-{variant}": _FEATURES for variant in ("widths", "cifar10", "svhn")},
     "image-inversion": {"cells": heat_maps, "starts": starts},
 }

@@ -10,22 +10,15 @@ the features came, so that a search that failed is told from one that does not c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from statistics import fmean, stdev
 from typing import Any, ClassVar, Literal
 
-import torch
-from torch import Tensor
-
-from featscope.attacks.feature import FeaturePGD, target_rate
-from featscope.attacks.threat import Threat
 from featscope.core.errors import require
 from featscope.core.frozen import Value
-from featscope.core.linearise import Model
-from featscope.core.settings import REQUIRED, setting
+from featscope.core.settings import REQUIRED, RadiusList, setting
 from featscope.core.stats import as_fact, mean_interval
 from featscope.core.store import Folder, Json, Rows
-from featscope.core.streams import stream
 from featscope.dynamics.image_training import TrainingSpec
 from featscope.experiments.cost import Size
 from featscope.experiments.image_network import (
@@ -40,18 +33,14 @@ from featscope.experiments.image_network import (
 )
 from featscope.experiments.image_training import Epochs, activations, data_hashes, training_size
 from featscope.experiments.spec import Experiment, Request, Spec
-from featscope.images.datasets import load
-from featscope.nets.classifier import REPRESENTATION, ImageClassifier, Representation
-from featscope.nets.fold import fold
-from featscope.papers.at.feature_attack_columns import RATE, Learned, Rates
+from featscope.nets.classifier import REPRESENTATION
+from featscope.papers.at.feature_attack_columns import RATE, Learned, Rates, Reach, Redrawn
+from featscope.papers.at.feature_attack_search import ATTACKS, SEARCHED, Duel, FeatureSearch, attack_pair
 from featscope.papers.at.image_features import METHODS
 from featscope.papers.at.overview import FEATURE_ATTACKS_HIGHLIGHTS
 from featscope.papers.at.printed import TABLE_2, TABLE_2_PAIRS
 
 DatasetName = Literal["mnist", "cifar10"]
-#: the attack, and the training of the network whose features it uses
-ATTACKS = {"NRF": "standard", "RF": "adversarial"}
-SEARCHED = (*ATTACKS, "noise")
 
 
 class FeatureTask(Value):
@@ -125,6 +114,17 @@ class ImageFeatureAttacks(Spec):
     images: int = setting(200, "test images of each source class, the same for every seed", ge=1)
     steps: int = setting(40, "steps of the feature attacks; the step falls from the radius to 0", ge=1)
     layer: str = setting(REPRESENTATION, "layer whose features are moved")
+    draws: int = setting(
+        1,
+        "draws of the target images X′ for each pair of networks; the table is the first",
+        later=True,
+        ge=1,
+    )
+    reach: RadiusList | None = setting(
+        None,
+        "further radii at which both attacks are tried, to see where a reference can be moved",
+        later=True,
+    )
     mnist: FeatureTask = setting(
         FeatureTask(network=ImageNetwork(), adversarial=ADVERSARIAL), "the networks on MNIST"
     )
@@ -157,100 +157,6 @@ class ImageFeatureAttacks(Spec):
             task.network.net.require_layer(self.layer)
 
 
-def draw(dataset: str, source: int, target: int, count: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Test images X of the source class, and for each a random X′ of the target class, drawn by seed."""
-    test = load(dataset, "test")
-    own, pool = ((test.y == label).nonzero()[:, 0] for label in (source, target))
-    picked = own[torch.randperm(len(own), generator=stream(0, "source", source))[:count]].sort().values
-    drawn = pool[
-        torch.randint(0, len(pool), (len(picked),), generator=stream(seed, "target", source, target))
-    ]
-    return test.batch(picked).x, test.batch(drawn).x
-
-
-def search(
-    reference: ImageClassifier,
-    x: Tensor,
-    target: Tensor,
-    threat: Threat,
-    spec: ImageFeatureAttacks,
-    rng: torch.Generator,
-) -> Tensor:
-    """Perturbations that bring features near those of ``target`` images, searched on a folded copy."""
-    encoder = fold(Representation(reference, spec.layer), x).model
-    parts = []
-    for image, aim in zip(torch.split(x, 100), torch.split(target, 100), strict=True):
-        attack = FeaturePGD(encoder, aim, spec.steps)
-        parts.append(
-            threat.project(
-                attack(encoder, image, torch.zeros(len(image), dtype=torch.int64), threat, rng), image
-            )
-        )
-    return torch.cat(parts)
-
-
-@torch.no_grad()
-def nearness(reference: ImageClassifier, layer: str, x: Tensor, delta: Tensor, target: Tensor) -> Tensor:
-    """‖G(X + Δ) − G(X′)‖ ÷ ‖G(X) − G(X′)‖ for each image: 1 means nothing was gained."""
-    aim = reference.represent(target, layer)
-    after, before = ((reference.represent(image, layer) - aim).norm(dim=-1) for image in (x + delta, x))
-    ratio: Tensor = after / before.clamp(min=1e-30)
-    return ratio
-
-
-def rate(model: Model, x: Tensor, delta: Tensor, target: int) -> float:
-    """Share of the images that are classified as the target."""
-    aim = torch.full((len(x),), target, dtype=torch.int64)
-    parts = zip(torch.split(x, 500), torch.split(delta, 500), torch.split(aim, 500), strict=True)
-    return float(torch.cat([target_rate(model, *part) for part in parts]).double().mean())
-
-
-def _noise(x: Tensor, threat: Threat, rng: torch.Generator) -> Tensor:
-    """±ε for each pixel."""
-    return threat.project(threat.eps * (2.0 * torch.randint(0, 2, x.shape, generator=rng) - 1).to(x), x)
-
-
-@dataclass(frozen=True, eq=False)
-class Duel:
-    """The references of one seed, and the networks of the next that are attacked."""
-
-    seed: int
-    attacked_seed: int
-    references: Mapping[str, ImageClassifier]
-    attacked: Mapping[str, ImageClassifier]
-
-
-def _pair(
-    spec: ImageFeatureAttacks, name: DatasetName, pair: tuple[int, int], duel: Duel
-) -> tuple[Rows, dict[str, Tensor]]:
-    """Both attacks and noise for one pair of classes and one seed, with some images to look at."""
-    task: FeatureTask = getattr(spec, name)
-    threat = task.adversarial.attack.threat()
-    x, aims = draw(name, *pair, spec.images, duel.seed)
-    rows: Rows = []
-    shown = {"original": x[:4].clone(), "target": aims[:4].clone()}
-    for label in SEARCHED:
-        rng = stream(duel.seed, "attack", name, label, *pair)
-        row: dict[str, Any] = {
-            Rates.attack: label,
-            Rates.attacked_seed: duel.attacked_seed,
-            Rates.images: len(x),
-        }
-        if label in ATTACKS:
-            reference = duel.references[ATTACKS[label]]
-            delta = search(reference, x, aims, threat, spec, rng)
-            row[Rates.own_head] = rate(reference, x, delta, pair[1])
-            row[Rates.distance] = float(nearness(reference, spec.layer, x, delta, aims).median())
-            shown[label] = (x + delta)[:4].clone()
-        else:
-            delta = _noise(x, threat, rng)
-        for method, (after, before) in RATE.items():
-            net = duel.attacked[method]
-            row |= {after: rate(net, x, delta, pair[1]), before: rate(net, x, torch.zeros_like(x), pair[1])}
-        rows.append(row)
-    return rows, shown
-
-
 def _one(
     spec: ImageFeatureAttacks,
     name: DatasetName,
@@ -264,11 +170,19 @@ def _one(
         {method: nets[method][at].last for method in METHODS} for at in (place, following)
     )
     duel = Duel(spec.seeds[place], spec.seeds[following], references, attacked)
+    task: FeatureTask = getattr(spec, name)
+    threat, how = task.adversarial.attack.threat(), FeatureSearch(spec.images, spec.steps, spec.layer)
     rows: Rows = []
     for source, target in spec.pairs:
         where: dict[str, Any] = {"dataset": name, "seed": duel.seed, "source": source, "target": target}
-        made = folder.once("rates", partial(_pair, spec, name, (source, target), duel), **where)
+        attack = partial(attack_pair, duel, name, (source, target))
+        made = folder.once("rates", partial(attack, threat, how), **where)
         rows += [{**where, **row} for row in made.rows]
+        for again in range(1, spec.draws):
+            drawn = folder.once("redrawn", partial(attack, threat, how, again), **where, draw=again)
+            rows += [{**where, Redrawn.draw: again, **row} for row in drawn.rows]
+        for eps in spec.reach or ():
+            folder.once("reach", partial(attack, task.adversarial.attack.threat(eps), how), **where, eps=eps)
     return rows
 
 
@@ -309,6 +223,26 @@ def tables(rows: Rows, seeds: Sequence[int], pairs: Sequence[tuple[int, int]]) -
     return found
 
 
+def spreads(rows: Rows, again: Rows) -> Json:
+    """Standard deviations of the rates, means over pairs: over networks, and over draws of the target images
+    with the networks of each seed."""
+    found: Json = {}
+    for method, (key, _) in RATE.items():
+        for attack in ATTACKS:
+            over_networks: dict[Any, list[float]] = {}
+            over_draws: dict[Any, list[float]] = {}
+            for row in (row for row in (*rows, *again) if row[Rates.attack] == attack):
+                pair = (row[Rates.source], row[Rates.target])
+                over_draws.setdefault((pair, row[Rates.seed]), []).append(row[key])
+                if Redrawn.draw not in row:
+                    over_networks.setdefault(pair, []).append(row[key])
+            found.setdefault(method, {})[attack] = {
+                name: fmean(stdev(values) for values in groups.values())
+                for name, groups in (("networks", over_networks), ("draws", over_draws))
+            }
+    return found
+
+
 def needed(spec: ImageFeatureAttacks) -> Mapping[str, Request]:
     """The networks of both trainings for every data set and seed."""
     found: dict[str, Request] = {}
@@ -324,7 +258,9 @@ def run(spec: ImageFeatureAttacks, folder: Folder) -> Json:
     for name in spec.datasets:
         task: FeatureTask = getattr(spec, name)
         nets = both(task.network, task.adversarial, spec.seeds, folder)
-        rows = [row for place in range(len(spec.seeds)) for row in _one(spec, name, place, nets, folder)]
+        made = [row for place in range(len(spec.seeds)) for row in _one(spec, name, place, nets, folder)]
+        rows = [row for row in made if Redrawn.draw not in row]
+        again = [row for row in made if Redrawn.draw in row]
         learned = _learned(nets)
         folder.add("learned", learned, dataset=name)
         accuracy = {
@@ -336,6 +272,7 @@ def run(spec: ImageFeatureAttacks, folder: Folder) -> Json:
         }
         found[name] = {
             "table": tables(rows, spec.seeds, spec.pairs),
+            **({"spread": spreads(rows, again)} if again else {}),
             "accuracy": accuracy,
             "eps": task.adversarial.attack.eps,
             "data_sha256": data_hashes(name),
@@ -351,7 +288,8 @@ def size(spec: ImageFeatureAttacks) -> Size:
     """The largest of the networks, and the attacks on every pair."""
     networks = [getattr(spec, name).network for name in spec.datasets]
     held = max(training_size(network).numbers for network in networks)
-    looks = len(spec.pairs) * spec.images * spec.steps * len(spec.seeds)
+    times = spec.draws + len(spec.reach or ())
+    looks = len(spec.pairs) * spec.images * spec.steps * len(spec.seeds) * times
     return Size(held, looks * sum(activations(network.net) for network in networks))
 
 
@@ -371,7 +309,7 @@ EXPERIMENTS = (
         highlights=FEATURE_ATTACKS_HIGHLIGHTS,
         size=size,
         revision=3,
-        columns={"rates": Rates, "learned": Learned},
+        columns={"rates": Rates, "redrawn": Redrawn, "reach": Reach, "learned": Learned},
         data=lambda spec: spec.datasets,
         needs=needed,
     ),

@@ -1,10 +1,11 @@
 """`image-features` (AT §6.2, A.1, Table 1, Figures 1, 4 and 5): what two trainings learn of features.
 
 A reference network of each training gives the reconstructed sets D̂_NR (from standard training) and D̂_R
-(from adversarial training); a *fresh* network of each training, which had no part in them, reads both sets
-after each of its epochs. One network is trained for each seed and training (`image-network`). The network of
-a seed makes the sets of that seed and is the fresh one for the seed before it, so that each serves once in
-either role; values of different seeds share networks and are not fully independent.
+(from adversarial training); networks of each training read both sets after each of their epochs. Who they are
+to the reference is a column: the reference itself, one of the same first weights, or one that has nothing in
+common with it (`image_relations`). One network is trained for each seed and training (`image-network`); it
+makes the sets of its seed and reads once in each relation, so that values of different seeds share networks
+and are not fully independent. Intervals are over starts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from featscope.core.columns import Columns, column
 from featscope.core.errors import require
 from featscope.core.settings import setting
 from featscope.core.stats import as_fact, mean_interval
@@ -24,13 +24,31 @@ from featscope.core.streams import stream
 from featscope.dynamics.image_training import TrainingSpec, accuracy, robust_accuracy
 from featscope.experiments.cost import Size
 from featscope.experiments.highlights import Highlight
-from featscope.experiments.image_network import ADVERSARIAL, ImageNetwork, Network, both, both_needed
+from featscope.experiments.image_network import (
+    ADVERSARIAL,
+    ImageNetwork,
+    Network,
+    methods,
+    networks_needed,
+    trained,
+)
 from featscope.experiments.image_training import Epochs, activations, data_hashes, images, training_size
 from featscope.experiments.spec import Experiment, Request, Spec, refuse_unused
 from featscope.features.accuracy import feature_accuracy
 from featscope.features.invert import InversionSpec, Inverted, invert
-from featscope.images.datasets import ImageBatch
+from featscope.images.datasets import ImageBatch, load
 from featscope.nets.classifier import ImageClassifier
+from featscope.papers.at.image_feature_columns import (
+    FEATURE,
+    HOW,
+    FeatureCurve,
+    InversionPath,
+    Originals,
+    SetAccuracy,
+    SetRead,
+    Tested,
+)
+from featscope.papers.at.image_relations import RELATIONS, first_weights, readers, start_means
 from featscope.papers.at.printed import TABLE_1
 
 METHODS = ("standard", "adversarial")
@@ -76,22 +94,31 @@ class References(Spec):
 
     def model_post_init(self, context: object) -> None:
         """A fresh network is another seed's."""
-        rule = "a reference and a fresh network need two seeds"
+        rule = "a reference and a network that has nothing in common with it need two seeds"
         require(len(self.seeds) > 1, rule, f"seeds={self.seeds}", "give --seeds 2 or more")
         rule = "adversarial training is not standard training"
         require(self.adversarial.method != "standard", rule, "standard", "set its method")
-        refuse_unused(self, "set seeds; each network has one of them", "network.seeds")
+        refuse_unused(
+            self, "set seeds; each network has one of them", "network.seeds", "network.first_weights"
+        )
         self.network.net.require_layer(self.inversion.layer)
 
 
 class ImageFeatures(References):
-    """Table 1: the networks, the inversion (from noise, as in the paper) and how many images are attacked."""
+    """Table 1: the networks, the inversion (from noise, as in the paper) and how many images are attacked.
+
+    Six networks of each training, two of each start, read all sets.
+    """
 
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "quick": {**QUICK, "seeds": [0, 1], "images": 60, "attacked": 60, "inversion.steps": 30},
+        "quick": {**QUICK, "seeds": [0, 1, 2, 3], "images": 60, "attacked": 60, "inversion.steps": 30},
         "paper": {**PAPER, "images": 10_000, "attacked": 10_000, "inversion.steps": 2000},
     }
 
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+    networks_per_start: int = setting(
+        2, "networks of the same first weights, those of the first seeds; 1: each has its own", ge=1
+    )
     attacked: int = setting(
         1000,
         "test images on which the table's robust accuracy is counted, the same for every seed; "
@@ -100,144 +127,79 @@ class ImageFeatures(References):
     )
     attack_steps: int = setting(20, "steps of that PGD", ge=1)
 
+    def model_post_init(self, context: object) -> None:
+        """Whole groups of one start each, and two of them."""
+        super().model_post_init(context)
+        per, count = self.networks_per_start, len(self.seeds)
+        require(
+            count % per == 0 and count >= 2 * per,
+            "seeds must make up two starts or more of networks_per_start each",
+            f"{count} seeds, networks_per_start={per}",
+            f"give --seeds {2 * per} or another multiple of {per}, or set networks_per_start=1",
+        )
 
-class Originals(Columns):
-    """One row for each seed; the tensors are the images and their labels."""
+    @property
+    def readers(self) -> dict[int, dict[str, int]]:
+        """For each seed and relation the seed of the networks that read."""
+        return readers(self.seeds, self.networks_per_start)
 
-    seed = column("the seed that draws them")
-    images = column("test images that are reconstructed")
-
-
-class InversionPath(Columns):
-    """One row for each set, seed and recorded step of the reconstruction."""
-
-    set = column("NR or R")
-    seed = column("the reference's seed")
-    step = column("steps of the search")
-    error_mean = column("relative feature error, mean over images")
-    error_max = column("relative feature error, largest over images")
-
-
-class SetRead(Columns):
-    """One row for each seed, set and reader: accuracy on a reconstructed set."""
-
-    seed = column("the references' seed")
-    fresh = column("the fresh networks' seed")
-    set = column("NR or R")
-    reader = column("reference- or fresh-, and the training")
-    accuracy = column("share of the set that the reader classifies as its originals")
-    low = column("lower end of Wilson's interval")
-    high = column("upper end of Wilson's interval")
-    accuracy_near = column("accuracy on the half with the smaller feature error")
-    accuracy_far = column("accuracy on the half with the larger feature error")
-    error_mean = column("relative feature error of the set, mean over images")
-    error_median = column("median over images")
-    error_max = column("largest over images")
-    start = column("where the inversion starts")
-    layer = column("the layer that is inverted")
-    steps = column("steps of the inversion")
-    step_size = column("its first step size")
+    def networks(self) -> dict[int, dict[str, ImageNetwork]]:
+        """For each seed the network of each training, with the first weights of its start."""
+        return {
+            seed: methods(self.network.replace(first_weights=start), self.adversarial)
+            for seed, start in first_weights(self.seeds, self.networks_per_start).items()
+        }
 
 
-class FeatureCurve(Columns):
-    """One row for each training, seed and kept epoch of the fresh network."""
-
-    method = column("standard or adversarial: the fresh network's training")
-    seed = column("the seed of the sets")
-    fresh = column("the fresh network's seed")
-    step = column("epochs trained")
-    clean_test = column("accuracy on test images")
-    feature_NR = column("accuracy on D̂_NR")
-    feature_R = column("accuracy on D̂_R")
-
-
-#: set → column
-FEATURE = {"NR": FeatureCurve.feature_NR, "R": FeatureCurve.feature_R}
-
-
-class Tested(Columns):
-    """One row for each training and seed: the network after its last epoch."""
-
-    method = column("standard or adversarial")
-    seed = column("the network's seed")
-    clean_test = column("accuracy on the network's test images")
-    clean_attacked = column("accuracy on the images that are attacked")
-    attacked = column("images attacked")
-    eps = column("radius of the attack")
-    steps = column("its steps")
-    robust_test = column("accuracy under attack")
-
-
-#: the columns of Table 1
-CELLS = (Tested.clean_test, Tested.robust_test, FeatureCurve.feature_NR, FeatureCurve.feature_R)
+#: training → column → a value for each seed
 Cells = Mapping[str, Mapping[str, Sequence[float]]]
+Networks = Mapping[int, Mapping[str, Network]]
 
 
-def pairs(seeds: Sequence[int]) -> list[tuple[int, int]]:
-    """Reference and fresh seed: the next of the list, after the last the first."""
-    return [(seed, seeds[(i + 1) % len(seeds)]) for i, seed in enumerate(seeds)]
-
-
-def reconstruct(spec: ImageFeatures, folder: Folder, seed: int) -> dict[str, Inverted]:
-    """D̂_NR and D̂_R of one seed, from its own drawing of test images.
+def reconstruct(spec: ImageFeatures, folder: Folder, nets: Mapping[str, Network]) -> dict[str, Inverted]:
+    """D̂_NR and D̂_R from the networks of one seed, of its own drawing of test images.
 
     The images and their originals are kept.
     """
+    seed = nets["standard"].seed
     x, y = images(spec.network, "test", spec.images, seed)
     folder.add("originals", [{Originals.images: len(y)}], {"x": x, "y": y}, seed=seed)
-    nets = both(spec.network, spec.adversarial, [seed], folder)
     return {
         name: invert(
-            nets[method][0].last, x, y, spec.inversion, seed, folder.part("invert", set=name, seed=seed)
+            nets[method].last, x, y, spec.inversion, seed, folder.part("invert", set=name, seed=seed)
         )
         for name, method in SETS.items()
     }
 
 
-def read_sets(readers: Mapping[str, ImageClassifier], sets: Mapping[str, Inverted]) -> Rows:
-    """One row for each set and reader: accuracy over all images, and over the halves by feature error."""
-    rows: Rows = []
-    for name, data in sets.items():
-        order = data.error.argsort()
-        halves = {
-            SetRead.accuracy_near: order[: len(order) // 2],
-            SetRead.accuracy_far: order[len(order) // 2 :],
-        }
-        of_set = {
-            SetRead.error_mean: float(data.error.mean()),
-            SetRead.error_median: float(data.error.median()),
-            SetRead.error_max: float(data.error.max()),
-        }
-        of_set |= {key: data.provenance[key] for key in HOW}
-        for reader, net in readers.items():
-            found = feature_accuracy(net, data)
-            row: dict[str, Any] = {SetRead.set: name, SetRead.reader: reader, SetRead.accuracy: found.value}
-            row |= {SetRead.low: found.low, SetRead.high: found.high}
-            for key, chosen in halves.items():
-                part = Inverted(data.x[chosen], data.y[chosen], data.error[chosen], data.provenance)
-                row[key] = feature_accuracy(net, part).value
-            rows.append(row | of_set)
-    return rows
+def read_set(net: ImageClassifier, name: str, data: Inverted) -> dict[str, Any]:
+    """What a network reads of a set: accuracy over all images, and over the halves by feature error."""
+    found, order = feature_accuracy(net, data), data.error.argsort()
+    row: dict[str, Any] = {SetAccuracy.set: name, SetAccuracy.accuracy: found.value}
+    row |= {SetAccuracy.low: found.low, SetAccuracy.high: found.high}
+    halves = {
+        SetAccuracy.accuracy_near: order[: len(order) // 2],
+        SetAccuracy.accuracy_far: order[len(order) // 2 :],
+    }
+    for key, chosen in halves.items():
+        part = Inverted(data.x[chosen], data.y[chosen], data.error[chosen], data.provenance)
+        row[key] = feature_accuracy(net, part).value
+    row |= {
+        SetAccuracy.error_mean: float(data.error.mean()),
+        SetAccuracy.error_median: float(data.error.median()),
+        SetAccuracy.error_max: float(data.error.max()),
+    }
+    return row | {key: data.provenance[key] for key in HOW}
 
 
-#: how a set was made
-HOW = (SetRead.start, SetRead.layer, SetRead.steps, SetRead.step_size)
-
-
-def readers(reference: Mapping[str, Network], fresh: Mapping[str, Network]) -> dict[str, ImageClassifier]:
-    """The networks that read the sets of a seed, after their last epoch: both references, both fresh."""
-    named = {f"reference-{method}": reference[method].last for method in METHODS}
-    return named | {f"fresh-{method}": fresh[method].last for method in METHODS}
-
-
-def _curve(fresh: Network, sets: Mapping[str, Inverted]) -> Rows:
+def _curve(reader: Network, sets: Mapping[str, Inverted]) -> Rows:
     """Accuracy on test images and on both sets after every epoch that was kept."""
-    clean = {row[Epochs.step]: row[Epochs.clean_test] for row in fresh.rows}
+    clean = {row[Epochs.step]: row[Epochs.clean_test] for row in reader.rows}
     rows: Rows = []
-    for epoch in fresh.epochs:
-        net = fresh.at(epoch)
+    for epoch in reader.epochs:
+        net = reader.at(epoch)
         features = {str(FEATURE[name]): feature_accuracy(net, data).value for name, data in sets.items()}
-        place: dict[str, int] = {FeatureCurve.step: epoch, FeatureCurve.fresh: fresh.seed}
+        place: dict[str, int] = {FeatureCurve.step: epoch, FeatureCurve.reader: reader.seed}
         rows.append({**place, FeatureCurve.clean_test: clean[epoch], **features})
     return rows
 
@@ -250,6 +212,7 @@ def _tested(
     Robust accuracy on the images of ``test``, if any are to be attacked.
     """
     row: dict[str, Any] = {Tested.clean_test: network.rows[-1][Epochs.clean_test]}
+    row[Tested.published] = load(spec.network.dataset, "train").published
     if spec.attacked:
         threat, rng = spec.adversarial.attack.threat(), stream(network.seed, "tested", method)
         row |= {Tested.clean_attacked: accuracy(network.last, test), Tested.attacked: len(test.y)}
@@ -260,35 +223,62 @@ def _tested(
 
 def needed(spec: ImageFeatures) -> Mapping[str, Request]:
     """The networks of both trainings for every seed."""
-    return both_needed(spec.network, spec.adversarial, spec.seeds)
+    return networks_needed((net, seed) for seed, both in spec.networks().items() for net in both.values())
 
 
 def run(spec: ImageFeatures, folder: Folder) -> Json:
-    """Reconstructions of each seed, read by the networks of that seed and of the next.
+    """Reconstructions of each seed, read by the networks of every relation.
 
     Table 1 beside the printed one.
     """
-    sets = {seed: reconstruct(spec, folder, seed) for seed in spec.seeds}
-    nets = both(spec.network, spec.adversarial, spec.seeds, folder)
-    by_seed = {seed: {method: nets[method][i] for method in METHODS} for i, seed in enumerate(spec.seeds)}
+    nets = {
+        seed: {method: trained(net, seed, folder) for method, net in both.items()}
+        for seed, both in spec.networks().items()
+    }
     test = images(spec.network, "test", max(spec.attacked, 1), 0)
-    cells: dict[str, dict[str, list[float]]] = {method: {} for method in METHODS}
-    read: Rows = []
-    for seed, other in pairs(spec.seeds):
-        rows = read_sets(readers(by_seed[seed], by_seed[other]), sets[seed])
-        folder.add("read", [{SetRead.fresh: other, **row} for row in rows], seed=seed)
-        read += rows
-        for method in METHODS:
-            fresh = by_seed[other][method]
-            curve = _curve(fresh, sets[seed])
-            folder.add("curve", curve, method=method, seed=seed)
-            tested = folder.once(
-                "tested", partial(_tested, spec, method, fresh, test), method=method, seed=other
-            ).rows[0]
-            for key in CELLS:
-                if key in tested or key in curve[-1]:
-                    cells[method].setdefault(key, []).append({**curve[-1], **tested}[key])
-    return _summary(spec, cells, read, sets)
+    tested = {
+        (method, seed): folder.once(
+            "tested", partial(_tested, spec, method, nets[seed][method], test), method=method, seed=seed
+        ).rows[0]
+        for seed in spec.seeds
+        for method in METHODS
+    }
+    sets = {seed: reconstruct(spec, folder, nets[seed]) for seed in spec.seeds}
+    cells = {
+        relation: {method: _read_by(spec, relation, method, nets, sets, folder) for method in METHODS}
+        for relation in RELATIONS
+        if relation in spec.readers[spec.seeds[0]]
+    }
+    for of_relation in cells.values():
+        for method, columns in of_relation.items():
+            for key in (Tested.clean_test, Tested.robust_test):
+                if key in tested[method, spec.seeds[0]]:
+                    columns[key] = [tested[method, seed][key] for seed in spec.seeds]
+    errors = {key: [float(of_seed[key].error.mean()) for of_seed in sets.values()] for key in SETS}
+    return _summary(spec, cells, errors)
+
+
+def _read_by(
+    spec: ImageFeatures,
+    relation: str,
+    method: str,
+    nets: Networks,
+    sets: Mapping[int, Mapping[str, Inverted]],
+    folder: Folder,
+) -> dict[str, list[float]]:
+    """What the networks of one training read in one relation: rows at the end, a curve over epochs; of each
+    set the last accuracy by seed."""
+    found: dict[str, list[float]] = {str(key): [] for key in FEATURE.values()}
+    for seed in spec.seeds:
+        reader = nets[spec.readers[seed][relation]][method]
+        last = reader.last
+        rows = [{SetRead.reader: reader.seed, **read_set(last, *item)} for item in sets[seed].items()]
+        folder.add("read", rows, relation=relation, method=method, seed=seed)
+        curve = _curve(reader, sets[seed])
+        folder.add("curve", curve, relation=relation, method=method, seed=seed)
+        for key, values in found.items():
+            values.append(curve[-1][key])
+    return found
 
 
 def differences(cells: Cells) -> dict[str, list[float]]:
@@ -306,28 +296,26 @@ def differences(cells: Cells) -> dict[str, list[float]]:
     return {name: [a - b for a, b in zip(*both_sides, strict=True)] for name, both_sides in named.items()}
 
 
-def _summary(
-    spec: ImageFeatures, cells: Cells, read: Rows, sets: Mapping[int, Mapping[str, Inverted]]
-) -> Json:
-    name = spec.network.dataset
-    by_reader: dict[str, list[float]] = {}
-    for row in read:
-        who = f"{row[SetRead.reader]} reads {row[SetRead.set]}"
-        by_reader.setdefault(who, []).append(row[SetRead.accuracy])
-    errors = {key: [float(of_seed[key].error.mean()) for of_seed in sets.values()] for key in SETS}
+def _summary(spec: ImageFeatures, cells: Mapping[str, Cells], errors: Mapping[str, Sequence[float]]) -> Json:
+    name, per = spec.network.dataset, spec.networks_per_start
+
+    def fact(values: Sequence[float]) -> Json:
+        return {**as_fact(mean_interval(start_means(values, per))), "seeds": list(values)}
+
     how = {str(key): getattr(spec.inversion, key) for key in HOW}
-    found = differences(cells)
     return {
         "table": {
-            m: {key: as_fact(mean_interval(values)) for key, values in cells[m].items()} for m in METHODS
+            relation: {m: {key: fact(values) for key, values in of[m].items()} for m in METHODS}
+            for relation, of in cells.items()
         },
         "printed": {m: TABLE_1[name][m]._asdict() for m in METHODS} if name in TABLE_1 else None,
         "differences": {
-            key: {"seeds": values, **as_fact(mean_interval(values))} for key, values in found.items()
+            relation: {key: fact(values) for key, values in differences(of).items()}
+            for relation, of in cells.items()
         },
-        "read": {key: as_fact(mean_interval(values)) for key, values in by_reader.items()},
         "inversion": {**how, "images": spec.images, "mean_error": errors},
         "data_sha256": data_hashes(name),
+        "data_published": load(name, "train").published,
     }
 
 
@@ -337,11 +325,19 @@ def references_size(spec: References, steps: float) -> Size:
     return Size(held, steps * spec.images * activations(spec.network.net))
 
 
-def size(spec: ImageFeatures) -> Size:
+def features_size(spec: ImageFeatures) -> Size:
     """The networks that it needs, and the reconstructions from them."""
     return references_size(spec, spec.inversion.steps * len(spec.seeds))
 
 
+FEATURES_HIGHLIGHTS = (Highlight("table/*/*/*", "{}: {} training, {}", "share"),)
+FEATURES_COLUMNS = {
+    "originals": Originals,
+    "invert": InversionPath,
+    "read": SetRead,
+    "curve": FeatureCurve,
+    "tested": Tested,
+}
 EXPERIMENTS = (
     Experiment(
         name="image-features",
@@ -351,20 +347,14 @@ EXPERIMENTS = (
         spec=ImageFeatures,
         run=run,
         takes={
-            "quick": "1 min",
-            "cpu": "7 min, and 26 min for its six networks",
+            "quick": "2 min",
+            "cpu": "10 min, and 50 min for its twelve networks",
             "paper": "not measured; a GPU job",
         },
-        highlights=(Highlight("table/*/*", "{} training, {}", "share"),),
-        size=size,
-        revision=3,
-        columns={
-            "originals": Originals,
-            "invert": InversionPath,
-            "read": SetRead,
-            "curve": FeatureCurve,
-            "tested": Tested,
-        },
+        highlights=FEATURES_HIGHLIGHTS,
+        size=features_size,
+        revision=4,
+        columns=FEATURES_COLUMNS,
         data=lambda spec: (spec.network.dataset,),
         needs=needed,
     ),

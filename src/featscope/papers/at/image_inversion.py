@@ -26,6 +26,7 @@ from featscope.experiments.image_network import ImageNetwork, Network, both, bot
 from featscope.experiments.image_training import data_hashes, images
 from featscope.experiments.spec import Experiment, Request, refuse_unused
 from featscope.features.invert import InversionSpec, Start, invert
+from featscope.papers.at.image_feature_columns import SetAccuracy
 from featscope.papers.at.image_features import (
     INVERSION,
     METHODS,
@@ -33,12 +34,10 @@ from featscope.papers.at.image_features import (
     QUICK,
     SETS,
     References,
-    SetRead,
-    pairs,
-    read_sets,
-    readers,
+    read_set,
     references_size,
 )
+from featscope.papers.at.image_relations import OTHER_START, readers
 
 READERS = ("own", "other", "fresh-standard", "fresh-adversarial")
 SHOWN = 6
@@ -90,12 +89,15 @@ class ImageInversion(References):
             self.network.net.require_layer(layer)
 
 
-class CellRead(SetRead):
+class CellRead(SetAccuracy):
     """One row for each width, layer, start, seed, set and reader.
 
     A reference is the set's own or the other one.
     """
 
+    seed = column("the references' seed")
+    fresh = column("the fresh networks' seed")
+    reader = column("own, other, or fresh- and the training")
     width = column("width of the networks")
 
 
@@ -112,20 +114,18 @@ def _cell(
     originals = images(spec.network, "test", spec.images, seed)
     sets = {key: invert(reference[method].last, *originals, how, seed) for key, method in SETS.items()}
     rows = [
-        {CellRead.fresh: fresh["standard"].seed, **row} for row in read_sets(readers(reference, fresh), sets)
+        {CellRead.fresh: fresh["standard"].seed, CellRead.reader: who, **read_set(net.last, name, data)}
+        for name, data in sets.items()
+        for who, net in _readers(reference, fresh, name).items()
     ]
-    for row in rows:
-        row[CellRead.reader] = _role(row[CellRead.reader], row[CellRead.set])
     shown = {key: data.x for key, data in sets.items()} | {"original": originals.x}
     return rows, {key: x[:SHOWN].clone() for key, x in shown.items()}
 
 
-def _role(reader: str, name: str) -> str:
-    """A reference is the set's own or the other one."""
-    kind, method = reader.split("-")
-    if kind == "fresh":
-        return reader
-    return "own" if SETS[name] == method else "other"
+def _readers(reference: Mapping[str, Network], fresh: Mapping[str, Network], name: str) -> dict[str, Network]:
+    """The networks that read a set: its own reference, the other one, and both fresh ones."""
+    found = {"own" if SETS[name] == method else "other": net for method, net in reference.items()}
+    return found | {f"fresh-{method}": net for method, net in fresh.items()}
 
 
 def _of_width(spec: ImageInversion, width: int) -> ImageNetwork:
@@ -146,8 +146,9 @@ def run(spec: ImageInversion, folder: Folder) -> Json:
     for width in spec.widths:
         nets = both(_of_width(spec, width), spec.adversarial, spec.seeds, folder)
         by_seed = {seed: {method: nets[method][i] for method in METHODS} for i, seed in enumerate(spec.seeds)}
-        for (seed, other), layer, start in product(pairs(spec.seeds), spec.layers, spec.starts):
-            make = partial(_cell, spec, by_seed[seed], by_seed[other], layer, start)
+        fresh = {seed: of[OTHER_START] for seed, of in readers(spec.seeds, 1).items()}
+        for seed, layer, start in product(spec.seeds, spec.layers, spec.starts):
+            make = partial(_cell, spec, by_seed[seed], by_seed[fresh[seed]], layer, start)
             made = folder.once("cell", make, width=width, layer=layer, start=start, seed=seed)
             cells.setdefault((width, layer, start), []).append(made.rows)
             total = len(spec.widths) * len(spec.layers) * len(spec.starts) * len(spec.seeds)

@@ -18,6 +18,7 @@ from featscope.core.rules import CONSTANT, LINEAR_GROWTH, MUCH, RATE_FALLEN
 from featscope.core.stats import Interval, correlations, mean_correlation, mean_interval
 from featscope.experiments.run import Run
 from featscope.images.catalogue import DATASETS
+from featscope.papers.cgro.image_flatness import FlatNetworks, ImageFlatness
 from featscope.papers.cgro.image_landscape import (
     GRADIENT,
     ImageLandscape,
@@ -159,6 +160,27 @@ def gap_follows(run: Run) -> Finding:
     return every(parts, epochs=_frames(run)[0].height)
 
 
+def gap_follows_over_networks(runs: Runs) -> Finding:
+    """Correlation, over the networks of a seed, of L_adv − L̂_adv with the gradient norm at test images.
+
+    Mean and interval over seeds on Fisher's scale.
+    """
+    run = runs["run"]
+    spec, c = ImageFlatness.of(run), FlatNetworks
+    frames = [run.part("network", seed=seed) for seed in spec.seeds]
+    pairs = [
+        correlations(
+            (frame[c.robust_loss_test] - frame[c.robust_loss_train]).to_list(),
+            frame[c.gradient_test].to_list(),
+        )
+        for frame in frames
+    ]
+    kinds = {"pearson": [pair.pearson for pair in pairs], "spearman": [pair.spearman for pair in pairs]}
+    parts = {kind: above(mean_correlation(found), 0.0, seeds=_shown(found)) for kind, found in kinds.items()}
+    found = every(parts, networks=len(spec.sizes) * len(spec.lengths))
+    return only_if_fitted(spec.net.classes, run.part("network")[c.robust_train].to_list(), found)
+
+
 def _shares(run: Run) -> list[float]:
     """(L_adv − L̂_adv) ÷ (δ·global flatness) at the last epoch, for each seed."""
     return [_over(_gaps(frame)[-1], _eps(run) * _inside(run, frame, "test")[-1]) for frame in _frames(run)]
@@ -264,17 +286,28 @@ CLAIMS = (
         "CGRO appendix E, Figure 3",
         "Global flatness grows much faster than local flatness, and the robust generalisation gap grows with "
         "it.",
-        _readings(
-            (
-                "faster",
-                "the gradient norm at test images grows, and its growth ÷ that at training images is above 1",
-                global_faster,
+        (
+            *_readings(
+                (
+                    "faster",
+                    "the gradient norm at test images grows, and its growth ÷ that at training images is "
+                    "above 1",
+                    global_faster,
+                ),
+                ("much-faster", f"the same is at least {MUCH:g}", global_much_faster),
+                (
+                    "gap-follows",
+                    "correlation over epochs of L_adv − L̂_adv with the gradient norm at test images is "
+                    "positive",
+                    gap_follows,
+                ),
             ),
-            ("much-faster", f"the same is at least {MUCH:g}", global_much_faster),
-            (
-                "gap-follows",
-                "correlation over epochs of L_adv − L̂_adv with the gradient norm at test images is positive",
-                gap_follows,
+            Reading(
+                "mnist-networks",
+                "MNIST: correlation over networks of other sizes and lengths of training, instead of epochs, "
+                "of L_adv − L̂_adv with the gradient norm at test images is positive",
+                {"run": Need("image-flatness")},
+                gap_follows_over_networks,
             ),
         ),
         TRAINED,

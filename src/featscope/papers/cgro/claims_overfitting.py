@@ -1,4 +1,4 @@
-"""CG-F1: robust overfitting of real images, judged from the rows of `image-overfitting`."""
+"""CG-F1: robust overfitting of real images, judged from `image-overfitting` and its budgets on CIFAR-10."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from featscope.claims.claim import Finding, Judge, Need, Reading, Runs
 from featscope.claims.judging import above, at_least, at_most, every, scoped
 from featscope.core.rules import MUCH, SMALL
 from featscope.core.stats import Interval, mean_interval
-from featscope.papers.cgro.image_overfitting import Compared, ImageOverfitting
+from featscope.papers.cgro.image_overfitting import BUDGETS, Compared, ImageOverfitting
 from featscope.papers.cgro.runs import TRAINED, only_if_fitted, stated
 
 OVERFITTING = {"run": Need("image-overfitting")}
 
 
 def compared(value: Callable[[Mapping[str, float]], float], judge: Callable[[Interval], Finding]) -> Judge:
-    """Judge a number of each seed of `image-overfitting`."""
+    """Judge a number of each seed."""
 
     def judged(runs: Runs) -> Finding:
         run = runs["run"]
@@ -26,6 +26,38 @@ def compared(value: Callable[[Mapping[str, float]], float], judge: Callable[[Int
         )
 
     return judged
+
+
+def gap(row: Mapping[str, float]) -> float:
+    """Robust accuracy, training minus test, after the last epoch."""
+    return row[Compared.gap_last]
+
+
+def fall(row: Mapping[str, float]) -> float:
+    """Robust test accuracy, best epoch by held-out images minus last."""
+    return row[Compared.lost_by_training_on]
+
+
+GAP = compared(gap, lambda found: at_least(found, SMALL))
+FALLS = compared(fall, lambda found: above(found, 0.0))
+
+
+def on_cifar10() -> tuple[Reading, ...]:
+    """Gap and fall of each budget."""
+    wanted = (
+        ("gap", f"robust accuracy, training minus test, is at least {SMALL:g}", GAP),
+        ("falls", "robust test accuracy, best epoch (by held-out images) minus last, is positive", FALLS),
+    )
+    return tuple(
+        Reading(
+            f"cifar10-{name} ({kept} images)",
+            f"CIFAR-10, {kept} images trained on and a quarter as many held out: {text}",
+            {"run": Need("image-overfitting-cifar10", {"train": drawn})},
+            judge,
+        )
+        for kept, drawn in BUDGETS.items()
+        for name, text, judge in wanted
+    )
 
 
 #: what §1 says of Figure 1
@@ -62,14 +94,14 @@ CLAIMS = (
                 "gap",
                 f"robust accuracy, training minus test, after the last epoch is at least {SMALL:g}",
                 OVERFITTING,
-                compared(lambda row: row[Compared.gap_last], lambda found: at_least(found, SMALL)),
+                GAP,
             ),
             Reading(
                 "falls",
                 "robust test accuracy of the best epoch (by held-out images) minus that of the last is "
                 "positive",
                 OVERFITTING,
-                compared(lambda row: row[Compared.lost_by_training_on], lambda found: above(found, 0.0)),
+                FALLS,
             ),
             Reading(
                 "clean-gap-smaller",
@@ -96,6 +128,7 @@ CLAIMS = (
                 OVERFITTING,
                 as_printed,
             ),
+            *on_cifar10(),
         ),
         TRAINED,
     ),

@@ -9,6 +9,7 @@ import polars as pl
 
 from featscope.experiments.image_training import Epochs, ImageTraining
 from featscope.experiments.run import Run
+from featscope.papers.cgro.image_flatness import FlatNetworks, ImageFlatness
 from featscope.papers.cgro.image_landscape import GRADIENT, ImageLandscape, LandscapeEpochs, LandscapeRadii
 from featscope.plots.axes import ACCURACY, Axis
 from featscope.plots.grids import HeatMap, HeatScale
@@ -137,9 +138,10 @@ def _logarithms(rows: pl.DataFrame, name: str, epochs: list[int]) -> Values:
     return np.where(np.isfinite(found), found, np.nan)
 
 
-def _setting(run: Run) -> str:
+def _setting(run: Run, images: bool = True) -> str:
     spec = ImageTraining.of(run)
-    return f"{spec.dataset}, {spec.net.architecture}, ε = {spec.training.attack.eps:.3g}, {spec.train} images"
+    told = f"{spec.dataset}, {spec.net.architecture}, ε = {spec.training.attack.eps:.3g}"
+    return f"{told}, {spec.train} images" if images else told
 
 
 def flatness(run: Run) -> Picture:
@@ -194,6 +196,32 @@ def _gaps(run: Run, seed: int, flat: pl.Expr, look: Look) -> Curve:
     return points(f"seed {seed}", look, found["x"].to_numpy(), found["y"].to_numpy())
 
 
+def over_networks(run: Run) -> Picture:
+    """CGRO Figure 3, right, with a point for each network."""
+    spec, rows, c = ImageFlatness.of(run), run.part("network"), FlatNetworks
+    gap = pl.col(c.robust_loss_test) - pl.col(c.robust_loss_train)
+    drawn = []
+    for place, images in enumerate(spec.sizes):
+        own = rows.filter(pl.col(c.images) == images).select(
+            pl.col(c.gradient_test).alias("x"), gap.alias("y")
+        )
+        look, found = _one_of_many(place), own.drop_nulls()
+        drawn.append(points(f"{images} images", look, found["x"].to_numpy(), found["y"].to_numpy()))
+    axes = Axis("global flatness: gradient norm at test images"), Axis("robust loss, test − train")
+    return Picture(
+        title=f"Robust generalisation gap and global flatness over networks: {_setting(run, images=False)}",
+        caption=(
+            "A point for each network after its last epoch: the gap of robust loss between test and training "
+            "images against the largest gradient norm within the training radius of test images, for several "
+            f"numbers of training images, {' and '.join(map(str, spec.lengths))} epochs, and all seeds."
+        ),
+        alt="Scatter chart: robust loss gap against the gradient norm at test images, by training size.",
+        spec=side_by_side([Panel("networks", *axes, drawn, width=380, height=240)]),
+        claims=("CG-F3",),
+        reproduces="CGRO Figure 3 (right)",
+    )
+
+
 def overfitting(run: Run) -> Picture:
     """CGRO Figure 1: clean and robust accuracy over epochs, training and test."""
     lines = (
@@ -204,22 +232,34 @@ def overfitting(run: Run) -> Picture:
     )
     rows = run.part("training")
     drawn = [OverSeeds(name, look, *by_seed(rows, column, Epochs.step)) for column, look, name in lines]
+    best = [Rule(epoch, "best by held-out images") for epoch in _best_epoch(rows)]
     return Picture(
         title=f"Learning curves of adversarial training: {_setting(run)}",
         caption=(
             "Accuracy on training and on test images during adversarial training, clean and under PGD. Thin "
-            "lines are seeds, "
-            "thick ones their median."
+            "lines are seeds, thick ones their median. The upright line is the recorded epoch after which "
+            "none was better on held-out images, median over seeds."
         ),
         alt="Line chart of accuracy over epochs: clean and under attack, on training and on test images.",
-        spec=side_by_side([Panel("adversarial training", EPOCH, ACCURACY, drawn, width=380, height=240)]),
+        spec=side_by_side(
+            [Panel("adversarial training", EPOCH, ACCURACY, drawn, best, width=380, height=240)]
+        ),
         claims=("CG-F1",),
         reproduces="CGRO Figure 1",
     )
 
 
+def _best_epoch(rows: pl.DataFrame) -> list[float]:
+    """The median over seeds of the first recorded epoch whose best score so far is the best of all."""
+    top = pl.col(Epochs.held_out).max().over(Epochs.seed)
+    first = rows.filter(pl.col(Epochs.held_out) == top).group_by(Epochs.seed).agg(pl.col(Epochs.step).min())
+    return [float(np.median(first[Epochs.step].to_numpy()))] if first.height else []
+
+
 FIGURES: dict[str, dict[str, Callable[[Run], Picture]]] = {
     "image-landscape": {"landscape": landscape, "epochs": radii_and_epochs, "flatness": flatness},
     "image-landscape-cifar10": {"landscape": landscape, "epochs": radii_and_epochs, "flatness": flatness},
+    "image-flatness": {"networks": over_networks},
     "image-overfitting": {"overfitting": overfitting},
+    "image-overfitting-cifar10": {"overfitting": overfitting},
 }

@@ -221,7 +221,9 @@ def _watch(spec: ImageLandscape, seed: int, test: ImageBatch) -> Watch:
             row.update(
                 {
                     f"{key}_{name}": value
-                    for key, value in _risks(quick, images, spec, stream(seed, "risk", name)).items()
+                    for key, value in risks(
+                        quick, images, spec.attacked, threat, spec.steps, stream(seed, "risk", name)
+                    ).items()
                 }
             )
             row[f"slope_{name}"] = float(found.slope.mean())
@@ -234,15 +236,14 @@ def _watch(spec: ImageLandscape, seed: int, test: ImageBatch) -> Watch:
     return watch
 
 
-def _risks(
-    net: nn.Module, images: ImageBatch, spec: ImageLandscape, rng: torch.Generator
+def risks(
+    net: nn.Module, images: ImageBatch, attacked: int, threat: Threat, steps: int, rng: torch.Generator
 ) -> dict[str, float]:
     """Clean loss and the largest that PGD finds within ε, over the attacked images: appendix E's risks."""
-    x, y = Trainer.some(images, spec.attacked)
-    threat = spec.training.attack.threat()
+    x, y = Trainer.some(images, attacked)
     with torch.no_grad():
         clean = functional.cross_entropy(net(x), y)
-    change, _ = largest_change(net, x, y, threat, (threat.eps,), spec.steps, rng)
+    change, _ = largest_change(net, x, y, threat, (threat.eps,), steps, rng)
     return {"loss": float(clean), "robust_loss": float(clean + change.mean())}
 
 
@@ -375,6 +376,7 @@ EXPERIMENTS = (
         size=size,
         revision=4,
         columns=COLUMNS,
+        apart=("training", "radii"),
         data=lambda spec: (spec.dataset,),
     ),
     Experiment(
@@ -388,6 +390,7 @@ EXPERIMENTS = (
         size=size,
         revision=3,
         columns=COLUMNS,
+        apart=("training", "radii"),
         data=lambda spec: (spec.dataset,),
     ),
 )
