@@ -24,7 +24,7 @@ from featscope.core.losses import margin
 #: the share of the image that a square covers halves at these shares of the queries
 _HALVINGS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 #: in a long search, at these shares of the queries: an example whose margin is still more than so many times
-#: what it has fallen is given up. Of those that 5000 queries fooled, none was beyond half of this.
+#: what it has fallen is given up. Set after trials (docs/rules-history.md, "The probe's attacks").
 _GIVEN_UP = ((0.1, 2.7), (0.2, 1.1), (0.4, 0.25), (0.7, 0.06))
 
 
