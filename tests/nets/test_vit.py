@@ -6,7 +6,7 @@ from torch import nn
 
 from featscope.core.errors import BadInput
 from featscope.nets.networks import NetworkSpec
-from featscope.nets.vit import Tokens, vit
+from featscope.nets.vit import TokenMean, Tokens, vit
 
 SPEC = NetworkSpec(architecture="vit", width=32, channels=1, side=28, transformer_blocks=2)
 
@@ -34,6 +34,13 @@ def test_tokens_are_patches_row_by_row_with_their_place() -> None:
         patch = x[:, :, row : row + 7, column : column + 7].flatten(1)
         by_hand = patch @ tokens.embed.weight.flatten(1).mT + tokens.embed.bias + place
         torch.testing.assert_close(found[:, place], by_hand)
+
+
+def test_the_representation_is_the_mean_of_standardised_tokens() -> None:
+    x = torch.tensor([[[1.0, 3.0], [5.0, 1.0], [0.0, 4.0]]])  # each becomes (∓1, ±1)
+    torch.testing.assert_close(
+        TokenMean(2)(x).detach(), torch.tensor([[-1 / 3, 1 / 3]]), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_without_places_the_order_of_patches_does_not_matter_and_with_them_it_does() -> None:
