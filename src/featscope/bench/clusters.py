@@ -3,6 +3,7 @@ radii against attacks."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -13,13 +14,16 @@ from featscope.attacks.minimal import MinimalPGD, binary_objective
 from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.attacks.two_layer_radius import exact_radii
-from featscope.bench.timing import Ratio, compare
+from featscope.bench.timing import Ratio, compare, threads
 from featscope.core.streams import stream
 from featscope.dynamics.cluster_descent import Descent, binary_step, start_binary
-from featscope.laws.clusters import ClusterDraw, ClusterLaw
+from featscope.dynamics.trajectory import Step
+from featscope.laws.clusters import ClusterBatch, ClusterDraw, ClusterLaw
 from featscope.nets.two_layer import TwoLayer, TwoLayerNet, in_span, output_weights
 
 N, M, ETA, SIGMA, STEPS = 1000, 5, 1e-3, 1e-5, 100
+#: steps of each run where batches are timed
+BATCH_STEPS = 20
 
 
 def _start(drawn: ClusterDraw) -> Descent:
@@ -49,8 +53,49 @@ def plain_loop(d: int) -> Tensor:
     return w.detach()
 
 
+def _descend(step: Step[Descent], state: Descent) -> Descent:
+    for t in range(BATCH_STEPS):
+        state = step(state, t)
+    return state
+
+
+def _batch_line(name: str, batch: ClusterBatch, singles: list[ClusterBatch], starts: list[Descent]) -> Ratio:
+    """Runs that share a leading axis against a loop over single runs, each from its start."""
+    a = output_weights(M)
+    step = binary_step(batch, a, ETA)
+    alone = [binary_step(train, a, ETA) for train in singles]
+    together = Descent(*(torch.stack(parts) for parts in zip(*starts, strict=True)))
+    return compare(
+        name,
+        lambda: _descend(step, together),
+        "loop over single runs",
+        lambda: [_descend(*run) for run in zip(alone, starts, strict=True)],
+        rounds=5,
+        repeats=1,
+        clock=time.process_time,
+    )
+
+
+def batches(runs: int = 30) -> Iterator[Ratio]:
+    """Thirty runs of §6.1 in one batch, on the same points and each on its own, compact and in R^3072."""
+    for copy, compact in (("compact copy", True), ("in R^3072", False)):
+        shared = ClusterLaw().draw(N, 2 * M * runs, 0, compact=compact)
+        first = Descent(*(part.view(runs, 2 * M, *part.shape[1:]) for part in _start(shared)))
+        starts = [Descent(*parts) for parts in zip(*first, strict=True)]
+        named = f"{runs} initialisations on shared data, {copy}"
+        yield _batch_line(named, shared.train, [shared.train] * runs, starts)
+        del shared, first
+        draws = [ClusterLaw().draw(N, 2 * M, seed, compact=compact) for seed in range(runs)]
+        parts = [torch.stack([getattr(one.train, f) for one in draws]) for f in ("x", "y", "cluster")]
+        batch = draws[0].train._replace(x=parts[0], y=parts[1], cluster=parts[2])
+        named = f"{runs} runs on independent data, {copy}"
+        yield _batch_line(named, batch, [one.train for one in draws], [_start(one) for one in draws])
+
+
 def measure() -> Iterator[Ratio]:
     """All ratios of the cluster model."""
+    with threads(1):
+        yield from batches()
     for name, compact in (("compact copy", True), ("in R^3072", False)):
         yield compare(
             f"paper run, {name}",
