@@ -302,3 +302,10 @@ def test_the_error_of_a_network_is_told_in_160_characters_of_its_first_line() ->
     with pytest.raises(BadInput) as caught:
         admit(broken, torch.zeros(2, 3), LABELS, Threat("Linf", 0.1, 1))
     assert f"RuntimeError: {'e' * 160};" in str(caught.value)
+
+
+def test_squares_on_a_strip_are_as_long_as_their_share_of_it() -> None:
+    square = Square(queries=100, share=0.8)
+    assert square.side(0, 1, 50) == 40
+    assert square.side(0, 2, 50) == 2
+    assert square.side(0, 10, 10) == round(80**0.5)

@@ -184,3 +184,16 @@ def test_the_bound_by_slope() -> None:
     margin = torch.tensor([4.0, -1.0], dtype=F64)
     assert _by_slope(net, signs, margin).tolist() == pytest.approx([4.0 / 8.0, 0.0])
     assert _by_slope(MultiClass(0 * w, 2), signs, margin).tolist() == [math.inf, 0.0]
+
+
+def test_a_network_without_weights_measures_length_by_the_point_alone() -> None:
+    a, b = torch.tensor([1.0, -1.0], dtype=F64), torch.tensor([0.3, 0.2], dtype=F64)
+    assert _Halves(TwoLayer(torch.zeros(2, 2, dtype=F64), b, a)).length(np.array([3.0, 4.0])) == 5.0
+
+
+def test_flat_own_neurons_cannot_balance_a_rival() -> None:
+    # Σ u_r · 0 is never the rival's gradient; a rival that is flat, too, is balanced by every u.
+    w, a = torch.tensor([[0.0, 0.0], [1.0, 0.5]], dtype=F64), torch.tensor([1.0, -1.0], dtype=F64)
+    x, b = np.array([0.2, 0.1]), torch.tensor([0.4, 0.0], dtype=F64)
+    assert _emptiness(_Halves(TwoLayer(w, b, a)).view(x, True, 1.0), 1) is None
+    assert _emptiness(_Halves(TwoLayer(0 * w, b, a)).view(x, True, 1.0), 1) is not None

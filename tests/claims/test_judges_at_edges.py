@@ -57,6 +57,36 @@ def setting_all(part: str, **values: Any) -> Change:
     return lambda run: edited(run, part, lambda row: values)
 
 
+def with_another_seed(part: str, *keys: str) -> Change:
+    """The rows of a part once more before them, as a later seed with other numbers."""
+
+    def change(run: Any) -> Any:
+        later = edited(run, part, lambda row: {"seed": 1, **{key: 1.1 * row[key] for key in keys}})
+        both = edited(run, part, dict)
+        both.__dict__["rows"] = pl.concat([later.rows, run.rows])
+        return both
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("claim", "name", "part", "key", "shown"),
+    [
+        ("FA-attack", "gradient", "gradient", "gradient", "size"),
+        ("FA-limit", "gap of margins (n = k³, d = k³)", "net", "margin_gap", "values"),
+    ],
+)
+def test_what_is_fitted_is_shown_by_dimension_then_by_seed(
+    claim: str, name: str, part: str, key: str, shown: str
+) -> None:
+    reading = next(r for r in claims()[claim].readings if r.name == name)
+    before = runs_of(claim, name)
+    alone = reading.judge(before).evidence
+    found = reading.judge({"run": with_another_seed(part, key)(before["run"])}).evidence
+    assert found["k"] == [k for k in alone["k"] for _ in range(2)]
+    assert found[shown] == pytest.approx([factor * v for v in alone[shown] for factor in (1.0, 1.1)])
+
+
 # --- AT
 
 

@@ -203,3 +203,8 @@ def test_a_later_setting_of_a_subclass_is_left_out_at_the_default_of_the_subclas
 
     assert identity_form(Child()) == {}
     assert identity_form(Child(fast=False)) == {"fast": False}
+
+
+def test_a_value_s_class_takes_no_keyword_that_nobody_reads() -> None:
+    with pytest.raises(TypeError):
+        type("Odd", (Value,), {}, nonsense=1)

@@ -10,12 +10,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from experiments.test_columns import compare_with_declared
+from featscope.attacks.pgd import PGD
 from featscope.attacks.threat import Threat
 from featscope.core.errors import BadInput
 from featscope.core.store import Store
 from featscope.core.streams import stream
 from featscope.experiments.registry import experiment
 from featscope.experiments.spec import resolve
+from featscope.features import landscape as landscape_module
 from featscope.features.landscape import ROUNDING, gradient_norms, landscape, largest_change, loss_and_norm
 from featscope.papers.cgro import image_landscape
 
@@ -234,3 +236,24 @@ def test_the_overfitting_experiment_compares_best_and_last(tmp_path, capfd):
 def test_every_profile_is_a_valid_setting(name):
     for profile in ("quick", "cpu", "paper"):
         resolve(experiment(name), profile)
+
+
+def test_a_larger_radius_is_searched_from_what_the_last_one_found_grown_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[tuple[float, torch.Tensor | None]] = []
+
+    class Recorded(PGD):
+        def __call__(self, model, x, y, threat, rng, start=None):  # type: ignore[no-untyped-def]
+            given.append((threat.eps, start))
+            return torch.full_like(x, threat.eps)
+
+    monkeypatch.setattr(landscape_module, "PGD", Recorded)
+    x, y = torch.full((2, 1, 2, 2), 0.5), torch.tensor([0, 1])
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 2))
+    largest_change(net, x, y, Threat("Linf", 0.1, 3), (0.0, 0.1, 0.3), 2, stream(0, "a"))
+    (_, first), (eps, second) = given
+    assert first is None
+    assert eps == 0.3
+    assert second is not None
+    assert torch.allclose(second, torch.full_like(x, 0.3))

@@ -199,6 +199,13 @@ def balanced() -> Table:
         )
 
     never = recorded("standard", [[{"F_max": 4.6, "F_ratio": 0.1}]], F_max=9.0, F_ratio=0.9)
+    small = {"u": [0.1], "C": [0.0], "D": [0.0]}
+    one_of_two = recorded(
+        "standard",
+        [[{"F_max": 5.0, "F_ratio": 0.4, **small}], [{"F_max": 4.6, "F_ratio": 0.1, **small}]],
+        F_max=9.0,
+        F_ratio=0.6,
+    )
     return Table(
         holds=case((0.5, 0.4, 0.9), "HOLDS", 0.4),
         fails=case((0.3, 0.1, 0.2), "FAILS", 0.1),
@@ -210,6 +217,7 @@ def balanced() -> Table:
             case((0.5, NAN, 0.5), "INCONCLUSIVE", top=NAN),
             case((0.4, 0.4), "HOLDS", 0.4, top=LOG),
             Case({"run": never}, "VACUOUS"),
+            Case({"run": one_of_two}, "HOLDS", 0.4, 1 / 3),
             case((0.1, 0.1), "VACUOUS", u=[0.5, 0.0], bound=None),
             case((0.1, 0.1), "VACUOUS", D=[0.0, 0.5], bound=None),
             case((0.1, 0.1), "FAILS", 0.1, C=[0.0, NAN]),
